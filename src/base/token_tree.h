@@ -1,0 +1,121 @@
+// The one proposal type: a tree of tokens below the pending token. A chain is a tree; plain decoding is a tree of one
+// node.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/base/distribution.h"
+#include "src/base/types.h"
+
+namespace tandem {
+
+// How a child was chosen, which decides how a lossless rule must treat it.
+enum class ChildKind : std::uint8_t {
+  deterministic,  // by a function of the committed tokens: accepted against the current residual p(x)
+  sampled  // drawn from its parent's proposal q less its deterministic siblings, without replacement, in draw order
+};
+
+// Where a token came from, for metrics and calibration.
+enum class DraftSource : std::uint8_t { none, model, ngram, recycle, other };
+inline constexpr int kDraftSources = 5;
+
+// Node 0 is the pending token. Parents come before children; at most kMaxTreeNodes nodes. Reused between steps: clear()
+// keeps all memory, so that proposing allocates nothing once warm.
+class TokenTree {
+ public:
+  explicit TokenTree(TokenId pending = 0) { clear(pending); }
+
+  void clear(TokenId pending) {
+    nodes_[0] = {pending, -1, 0, 1, ChildKind::deterministic, DraftSource::none, 1.0f};
+    size_ = 1;
+    has_proposal_ = 0;
+  }
+
+  // Adds a child and returns its index. The deterministic children of a node come before its sampled ones; siblings
+  // should differ in token (a repeated one is harmless: rules never accept it, and it costs a row). A sampled child
+  // needs its parent's proposal to be set. `confidence`: the drafter's own estimate, in [0, 1].
+  int add(int parent, TokenId token, ChildKind kind, DraftSource source, float confidence = 1.0f) {
+    assert(size_ < kMaxTreeNodes && parent >= 0 && parent < size_);
+    assert(kind == ChildKind::deterministic || proposal(parent) != nullptr);
+    const int node = size_++;
+    nodes_[node] = {
+        token,  parent,    nodes_[parent].depth + 1, nodes_[parent].ancestors | (std::uint64_t{1} << node), kind,
+        source, confidence};
+    return node;
+  }
+
+  // The distribution that the sampled children of `node` are drawn from, before the removal of its deterministic
+  // children (drafters and rules take those out with Distribution::remove). Returns storage to fill, valid until the
+  // tree is cleared; its old content is cleared.
+  Distribution& set_proposal(int node) {
+    assert(node >= 0 && node < size_);
+    if (proposals_.empty()) proposals_.resize(kMaxTreeNodes);  // all at once: references stay valid
+    has_proposal_ |= std::uint64_t{1} << node;
+    proposals_[node].clear();
+    return proposals_[node];
+  }
+  const Distribution* proposal(int node) const { return has_proposal_ >> node & 1 ? &proposals_[node] : nullptr; }
+
+  int size() const { return size_; }
+  bool full() const { return size_ == kMaxTreeNodes; }
+  TokenId token(int node) const { return nodes_[node].token; }
+  int parent(int node) const { return nodes_[node].parent; }
+  int depth(int node) const { return nodes_[node].depth; }
+  std::uint64_t ancestors(int node) const { return nodes_[node].ancestors; }  // bit per ancestor, the node included
+  ChildKind kind(int node) const { return nodes_[node].kind; }
+  DraftSource source(int node) const { return nodes_[node].source; }
+  float confidence(int node) const { return nodes_[node].confidence; }
+  int max_depth() const {
+    int depth = 0;
+    for (int i = 0; i < size_; ++i) depth = std::max(depth, nodes_[i].depth);
+    return depth;
+  }
+  // The next child of `parent`, in the order of adding, after node `previous` (start with previous = parent), -1 when
+  // there is none.
+  int next_child(int parent, int previous) const {
+    for (int i = previous + 1; i < size_; ++i) {
+      if (nodes_[i].parent == parent) return i;
+    }
+    return -1;
+  }
+  // The first child of `parent` with this token, -1 when there is none.
+  int child(int parent, TokenId token) const {
+    for (int i = next_child(parent, parent); i >= 0; i = next_child(parent, i)) {
+      if (nodes_[i].token == token) return i;
+    }
+    return -1;
+  }
+
+ private:
+  struct Node {
+    TokenId token;
+    int parent;
+    int depth;
+    std::uint64_t ancestors;
+    ChildKind kind;
+    DraftSource source;
+    float confidence;
+  };
+  std::array<Node, kMaxTreeNodes> nodes_{};
+  int size_ = 1;
+  std::uint64_t has_proposal_ = 0;
+  std::vector<Distribution> proposals_;
+};
+
+// What verification decided about one tree.
+struct Verdict {
+  std::array<int, kMaxTreeNodes> path_nodes{};  // accepted path, node 0 first, ascending
+  int path_length = 0;                          // 1 + accepted drafts
+  TokenId next = 0;                             // the correction or bonus token: the new pending token
+  std::uint64_t tested = 0;                     // bit per node whose acceptance was decided (never node 0)
+
+  std::span<const int> path() const { return {path_nodes.data(), static_cast<std::size_t>(path_length)}; }
+  int accepted() const { return path_length - 1; }
+  void extend(int node) { path_nodes[path_length++] = node; }
+};
+
+}  // namespace tandem
