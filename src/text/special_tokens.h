@@ -1,0 +1,37 @@
+// Finds tokens that are recognised by their spelling before any other tokenizing.
+#pragma once
+#include <array>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "src/text/vocabulary.h"
+
+namespace tandem {
+
+// Which tokens of a vocabulary text can spell.
+enum class Spelled {
+  user_defined,  // plain text that the model wants whole: recognised in any text
+  control,       // control tokens only: what template text is searched for
+  all            // both, plus unknown tokens and end marks that the file forgot to mark
+};
+
+class SpecialTokens {
+ public:
+  struct Match {
+    std::size_t begin, length;  // bytes
+    TokenId id;
+  };
+
+  // Keeps views into `vocabulary`, which must outlive this object.
+  SpecialTokens(const Vocabulary& vocabulary, Spelled spelled);
+
+  // The first token at or after `from`, the longest one if several start there. Length 0: none up to the end.
+  Match find(std::string_view text, std::size_t from) const;
+
+ private:
+  std::unordered_map<std::string_view, TokenId> ids_;
+  std::array<std::vector<std::size_t>, 256> lengths_;  // by first byte: lengths in use, longest first
+};
+
+}  // namespace tandem

@@ -1,0 +1,46 @@
+// Text <-> token ids.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/text/vocabulary.h"
+
+namespace tandem {
+
+enum class Specials { literal, parse };  // whether text that spells a control token becomes that token
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Ids of any bytes (UTF-8 or not); never throws for content. Adds no BOS. Linear time in the length of the text.
+  virtual std::vector<TokenId> encode(std::string_view bytes, Specials specials) const = 0;
+
+  // The bytes of one token, as they go into output text. Control tokens give their own spelling when `show_control`,
+  // else nothing. Ids outside the vocabulary give nothing.
+  virtual std::string_view bytes(TokenId id, bool show_control = false) const = 0;
+
+  virtual const Vocabulary& vocabulary() const = 0;
+
+  // Ids with BOS in front when the model asks for one and the ids do not start with it already.
+  std::vector<TokenId> encode_prompt(std::string_view bytes, Specials specials) const;
+
+  std::string decode(const std::vector<TokenId>& ids, bool show_control = false) const;
+};
+
+// Picks the tokenizer for `vocabulary.model` and `vocabulary.pre`; `where` (a file name) begins error messages.
+// Throws Error(model) for a kind or pre-tokenizer it does not know, naming those it does.
+std::unique_ptr<Tokenizer> make_tokenizer(Vocabulary vocabulary, std::string_view where);
+
+// End-of-sequence and end-of-turn ids of a model: eos, eot, and the control tokens that chat models use as end marks
+// (<|im_end|>, <|endoftext|>, <|eot_id|>, <|end|>, <end_of_turn>), where the vocabulary marks them control. Ascending.
+std::vector<TokenId> end_ids(const Vocabulary& vocabulary);
+
+// Throws Error(model) unless draft and target vocabularies agree token by token. Ids past the shorter vocabulary are
+// allowed when marked unused (padding); any other difference is refused naming both sizes and the first differing id.
+void require_same_vocabulary(const Vocabulary& target, const Vocabulary& draft, std::string_view target_name,
+                             std::string_view draft_name);
+
+}  // namespace tandem
