@@ -1,0 +1,40 @@
+// Proposes tokens for the target to check. A drafter is one file; the registry lists them.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "draft/length_policy.h"
+#include "src/base/token_tree.h"
+#include "src/sample/context.h"
+
+namespace tandem {
+
+// What became of a proposal. The tree and verdict are those of the step that just ended.
+struct Observation {
+  const TokenTree& tree;
+  const Verdict& verdict;
+};
+
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  // A proposal below the pending token, which is the last token of `context`. Asks `policy` before each draft step and
+  // each row. May push and pop on the context; leaves it as it was. The tree lives until the next call.
+  virtual const TokenTree& propose(Context& context, LengthPolicy& policy) = 0;
+
+  // Called once after each step; the context already holds the newly committed tokens.
+  virtual void observe(const Observation& observation, const Context& context) = 0;
+
+  // Something the user should know once, e.g. that the draft context is full and drafting has stopped; empty = nothing
+  // new.
+  virtual std::string take_warning() { return {}; }
+
+  // Forgets everything about the sequence (a new, unrelated prompt follows).
+  virtual void reset() = 0;
+
+  virtual std::string_view name() const = 0;
+};
+
+}  // namespace tandem

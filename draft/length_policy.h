@@ -1,0 +1,61 @@
+// How much to draft: asked before each draft step and before each row, so the stop test lives here and not in drafters.
+#pragma once
+#include <string_view>
+
+#include "src/base/token_tree.h"
+
+namespace tandem {
+
+// What a step may use at most, set by the engine: room left in the context and tokens still wanted.
+struct DraftBudget {
+  int max_depth = 0;  // longest path below the pending token
+  int max_nodes = 1;  // nodes of the tree, node 0 included
+};
+
+// For sampled children the answer may depend on q and the prefix, never on what was drawn: dropping a drawn token
+// biases the output (algorithms.md section 1). So `next_confidence` of a sampled child is the largest probability of q.
+struct DraftQuestion {
+  int depth;               // depth the new node would have, from 1
+  int nodes;               // nodes in the tree so far, node 0 included
+  double path_confidence;  // product of confidences from the root to the parent
+  double next_confidence;  // in [0, 1]: the deterministic candidate's own, or max q; negative when not known yet
+  DraftSource source;
+};
+
+class LengthPolicy {
+ public:
+  virtual ~LengthPolicy() = default;
+  virtual void begin_step(const DraftBudget& budget) = 0;
+  // May the drafter spend one more draft forward that yields children at `question.depth`?
+  virtual bool allow_draft_step(const DraftQuestion& question) = 0;
+  // May one more row (node) go into the tree?
+  virtual bool allow_row(const DraftQuestion& question) = 0;
+  virtual void observe(const TokenTree& tree, const Verdict& verdict) = 0;
+  virtual std::string_view name() const = 0;
+};
+
+// Always the same length: up to `length` deep and `max_nodes` nodes within the budget; a path ends before a candidate
+// whose known confidence is below `min_probability` (0 = off).
+class FixedLength final : public LengthPolicy {
+ public:
+  FixedLength(int length, int max_nodes, double min_probability)
+      : length_(length), max_nodes_(max_nodes), min_probability_(min_probability) {}
+  void begin_step(const DraftBudget& budget) override { budget_ = budget; }
+  bool allow_draft_step(const DraftQuestion& question) override { return fits(question); }
+  bool allow_row(const DraftQuestion& question) override {
+    return fits(question) && (question.next_confidence < 0 || question.next_confidence >= min_probability_);
+  }
+  void observe(const TokenTree&, const Verdict&) override {}
+  std::string_view name() const override { return "fixed"; }
+
+ private:
+  bool fits(const DraftQuestion& question) const {
+    return question.depth <= length_ && question.depth <= budget_.max_depth && question.nodes < max_nodes_ &&
+           question.nodes < budget_.max_nodes;
+  }
+  int length_, max_nodes_;
+  double min_probability_;
+  DraftBudget budget_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,34 @@
+// Drafts what followed the last time: the text's longest suffix that occurred before is continued as it was then.
+#pragma once
+#include <vector>
+
+#include "draft/drafter.h"
+#include "draft/suffix_automaton.h"
+
+namespace tandem {
+
+// A chain of deterministic children from the prompt and the output of this sequence alone. Throws Error(config) unless
+// 1 <= min_match <= max_match.
+class NgramDrafter final : public Drafter {
+ public:
+  // `min_match`: shortest match to draft from; `max_match`: length from which a longer match counts no more.
+  // `tokens`: length of text for which memory is taken at once; a longer text grows it.
+  NgramDrafter(int min_match, int max_match, int tokens);
+
+  const TokenTree& propose(Context& context, LengthPolicy& policy) override;
+  void observe(const Observation&, const Context&) override {}
+  void reset() override;
+  std::string_view name() const override { return "ngram"; }
+
+  const SuffixAutomaton& automaton() const { return automaton_; }
+
+ private:
+  void follow(std::span<const TokenId> tokens);
+
+  int min_match_, max_match_;
+  SuffixAutomaton automaton_;
+  std::vector<TokenId> text_;  // what the automaton holds
+  TokenTree tree_;
+};
+
+}  // namespace tandem

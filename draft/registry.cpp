@@ -1,0 +1,44 @@
+#include "draft/registry.h"
+
+#include <array>
+#include <string_view>
+
+#include "draft/model_drafter.h"
+#include "draft/ngram.h"
+#include "draft/none.h"
+#include "src/base/error.h"
+
+namespace tandem {
+namespace {
+
+std::unique_ptr<Drafter> make_none(const DrafterSetup&) { return std::make_unique<NoneDrafter>(); }
+
+std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) {
+  if (setup.model == nullptr) fail(ErrorKind::config, "draft.kind: model needs a draft model, got no draft.model");
+  return std::make_unique<ModelDrafter>(*setup.model, setup.context, setup.kv_type, setup.sampling, setup.noise,
+                                        setup.mask);
+}
+
+std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) {
+  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context);
+}
+
+struct Entry {
+  std::string_view kind;
+  std::unique_ptr<Drafter> (*make)(const DrafterSetup&);
+};
+constexpr std::array kDrafters{Entry{"none", make_none}, Entry{"model", make_model}, Entry{"ngram", make_ngram}};
+
+}  // namespace
+
+std::unique_ptr<Drafter> make_drafter(const DrafterSetup& setup) {
+  std::string known;
+  for (const Entry& entry : kDrafters) {
+    if (entry.kind == setup.kind) return entry.make(setup);
+    known += known.empty() ? "" : ", ";
+    known += entry.kind;
+  }
+  fail(ErrorKind::config, "draft.kind: expected one of {} (those of this version), got {}", known, setup.kind);
+}
+
+}  // namespace tandem

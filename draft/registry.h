@@ -1,0 +1,29 @@
+// The drafters of this build, by name.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "draft/drafter.h"
+#include "src/model/transformer.h"
+#include "src/sample/sampler.h"
+
+namespace tandem {
+
+// What the drafters may need; each takes its part.
+struct DrafterSetup {
+  std::string kind;          // none, model, ngram
+  SamplingOptions sampling;  // as the target's
+  Noise noise;
+  // model
+  Transformer* model = nullptr;  // outlives the drafter
+  int context = 0;               // slots of the draft's cache; ngram: text to take memory for at once, 0 = as it grows
+  KvType kv_type = KvType::f16;
+  TokenMask mask;  // ids that both vocabularies may produce
+  // ngram
+  int min_match = 2, max_match = 64;
+};
+
+// Throws Error(config) for a kind that does not exist or has not landed, naming those that have.
+std::unique_ptr<Drafter> make_drafter(const DrafterSetup& setup);
+
+}  // namespace tandem

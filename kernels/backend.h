@@ -1,0 +1,126 @@
+// The ops a forward pass needs. One op = one signature = one reference = N implementations; the pass is written once
+// against this interface (src/model/transformer.cpp).
+//
+// Row invariance (CPU backends): row i of every output holds the same bits whatever other rows are in the call,
+// whatever the row count and the thread count. Rows of one pass read each other's keys and values after rounding to the
+// cache's type.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/quant/format.h"
+#include "src/base/mapped_file.h"
+#include "src/base/tensor.h"
+#include "src/base/thread_pool.h"
+#include "src/base/types.h"
+
+namespace tandem {
+
+// A matrix [rows, cols] = [outputs, inputs] (or a vector: rows 1) as its backend keeps it. `bytes` is what the file
+// stores.
+class Weight {
+ public:
+  Weight(Format format, int rows, int cols, std::size_t bytes) : format(format), rows(rows), cols(cols), bytes(bytes) {}
+  virtual ~Weight() = default;
+  const Format format;
+  const int rows, cols;
+  const std::size_t bytes;
+};
+
+// Where a weight lies in a model file. `file` and `data` outlive the weight made from them.
+struct WeightSource {
+  Format format;
+  int rows, cols;
+  std::span<const std::byte> data;
+  const MappedFile* file;  // lets a backend that repacks release the pages it has read; may be null in tests
+};
+
+enum class WeightUse : std::uint8_t {
+  lookup,  // embed() only
+  matmul,  // matmul() only
+  both,    // tied embedding
+  vector   // gains and biases: always F32 after loading
+};
+
+// Memory of a backend; freed with the object.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual std::byte* data() = 0;
+};
+
+// out[i] = weight . x[i] (+ bias). `out.cols` equals weight->rows.
+struct Projection {
+  Rows out;
+  const Weight* weight;
+  const Weight* bias;  // null for none
+};
+
+enum class RopeStyle : std::uint8_t {
+  adjacent,  // rotates pairs (2i, 2i+1): llama in GGUF
+  halves     // rotates pairs (i, i + dims/2): NEOX, qwen2
+};
+
+// cos and sin of position x frequency, each [positions, dims / 2]; owned by the model, computed in double.
+struct RopeTable {
+  const float* cos;
+  const float* sin;
+  int dims;  // rotated leading dimensions of a head
+  RopeStyle style;
+};
+
+struct AttentionParams {
+  float scale;     // multiplies query . key
+  int window = 0;  // visible last positions, the row's own included; 0 = all
+};
+
+// Which rows of this pass a row may see besides the cache: all before it and itself (causal), or its ancestors.
+// ancestors[i] has bit j set when row j is an ancestor of row i, or i itself; parents come before children.
+struct Mask {
+  std::span<const std::uint64_t> ancestors;  // empty = causal; else one a row, at most 64 rows
+  bool causal() const { return ancestors.empty(); }
+};
+
+enum class Activation : std::uint8_t { silu };
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;  // for reports, e.g. "cpu-avx512"
+  virtual int threads() const = 0;
+  virtual KvType preferred_kv_type() const = 0;
+
+  // Prepares a weight (may repack). Throws Error(model) for a shape it cannot take.
+  virtual std::unique_ptr<Weight> load(const WeightSource& source, WeightUse use) = 0;
+  // Zeroed memory, aligned to 64 bytes at least.
+  virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+  // Host memory that holds `x`, rows contiguous; valid until the next op.
+  virtual std::span<const float> download(Rows x) = 0;
+
+  virtual void embed(Rows out, const Weight& table, std::span<const TokenId> tokens) = 0;
+  // out = x / sqrt(mean(x^2) + epsilon) * gain, a row at a time (Zhang & Sennrich 2019). out may be x.
+  virtual void rms_norm(Rows out, Rows x, const Weight& gain, float epsilon) = 0;
+  // Several matrices over one input, so that it is quantised once.
+  virtual void matmul(std::span<const Projection> projections, Rows x) = 0;
+  // Rotates every head of every row in place; `heads.cols` is a multiple of head_dim (Su et al. 2021).
+  virtual void rope(Rows heads, int head_dim, std::span<const Position> positions, const RopeTable& table) = 0;
+  // Writes rows 0.. of keys and values [rows, kv_heads * head_dim] into slots base, base + 1, ...
+  virtual void store_kv(const KvLayer& layer, int base, Rows keys, Rows values) = 0;
+  // Softmax attention of each row over slots [0, base) and, of its own pass, the slots base + j that the mask shows.
+  // Keys are taken in path order: position of a key = its place on the row's path, so a row's sums never depend on the
+  // tree. queries and out: [rows, heads * head_dim]; heads is a multiple of layer.kv_heads.
+  virtual void attention(Rows out, Rows queries, const KvLayer& layer, int base, const AttentionParams& params,
+                         Mask mask) = 0;
+  // out = activation(gate) * up. out may be gate.
+  virtual void gated(Rows out, Rows gate, Rows up, Activation activation) = 0;
+  virtual void add(Rows y, Rows x) = 0;  // y += x
+  virtual void gather_rows(Rows out, Rows x, std::span<const int> rows) = 0;
+  // Slot base + path[i] moves to base + i, ascending; path[i] >= i and strictly ascending.
+  virtual void move_kv(const KvLayer& layer, int base, std::span<const int> path) = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+// Keys and values of one sequence, with the two rollbacks: truncate for a chain, keep_path for a tree.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "src/model/model_spec.h"
+
+namespace tandem {
+
+class KvCache {
+ public:
+  // Room for `capacity` tokens; all memory is taken here. Throws Error(model) when capacity is outside 1..spec.context.
+  KvCache(const ModelSpec& spec, int capacity, KvType type, Backend& backend);
+
+  int size() const { return size_; }  // tokens held
+  int capacity() const { return capacity_; }
+  KvType type() const { return layers_.front().type; }
+  const KvLayer& layer(int i) const { return layers_[i]; }
+  std::size_t bytes() const;
+
+  // Called by the forward pass after it has stored `rows` more slots.
+  void advance(int rows);
+  // Forgets everything after the first `tokens`.
+  void truncate(int tokens);
+  // Keeps slots [0, base) and, of the pass stored from `base` on, the rows of `path` (ascending, row 0 first), moved
+  // together.
+  void keep_path(int base, std::span<const int> path);
+
+  // Bytes of the keys then values of one layer's first size() slots, head by head: for tests of bit equality.
+  std::vector<std::byte> snapshot(int layer) const;
+
+ private:
+  Backend& backend_;
+  int capacity_;
+  int size_ = 0;
+  std::unique_ptr<Buffer> memory_;
+  std::vector<KvLayer> layers_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,148 @@
+#include "src/model/transformer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "src/base/error.h"
+
+namespace tandem {
+
+// All buffers of a pass, each [rows, .]; `hidden` is the residual stream.
+struct Transformer::Activations {
+  Rows hidden, normed;     // width
+  Rows query, key, value;  // query_width, kv_width, kv_width
+  Rows attended;           // query_width
+  Rows gate, up;           // ffn
+};
+
+Transformer::Transformer(ModelSpec spec, const GgufFile& file, Backend& backend, int max_rows, int max_positions)
+    : spec_(std::move(spec)),
+      backend_(backend),
+      max_rows_(std::max(max_rows, kMaxTreeNodes)),
+      max_positions_(std::min(max_positions, spec_.context)),
+      weights_(load_weights(file, spec_, backend)) {
+  const std::size_t floats = 2 * spec_.width + 2 * spec_.query_width() + 2 * spec_.kv_width() + 2 * spec_.ffn;
+  scratch_ = backend_.allocate(floats * max_rows_ * sizeof(float) + 8 * 64);
+  logits_ = backend_.allocate(static_cast<std::size_t>(spec_.vocab) * kMaxTreeNodes * sizeof(float));
+
+  const int half = spec_.rope_dims / 2;
+  rope_ = backend_.allocate(static_cast<std::size_t>(2) * max_positions_ * half * sizeof(float));
+  float* cos = reinterpret_cast<float*>(rope_->data());
+  float* sin = cos + static_cast<std::size_t>(max_positions_) * half;
+  for (int i = 0; i < half; ++i) {
+    const double frequency = std::pow(spec_.rope_base, -2.0 * i / spec_.rope_dims);
+    for (std::size_t position = 0; position < static_cast<std::size_t>(max_positions_); ++position) {
+      cos[position * half + i] = static_cast<float>(std::cos(position * frequency));
+      sin[position * half + i] = static_cast<float>(std::sin(position * frequency));
+    }
+  }
+}
+
+Transformer::Activations Transformer::activations(int rows) const {
+  float* next = reinterpret_cast<float*>(scratch_->data());
+  const auto take = [&](int cols) {
+    const Rows view{next, rows, cols, cols};
+    next += (static_cast<std::size_t>(max_rows_) * cols + 15) / 16 * 16;  // every buffer starts on a cache line
+    return view;
+  };
+  Activations a;
+  a.hidden = take(spec_.width);
+  a.normed = take(spec_.width);
+  a.query = take(spec_.query_width());
+  a.key = take(spec_.kv_width());
+  a.value = take(spec_.kv_width());
+  a.attended = take(spec_.query_width());
+  a.gate = take(spec_.ffn);
+  a.up = take(spec_.ffn);
+  return a;
+}
+
+RopeTable Transformer::rope_table() const {
+  const float* cos = reinterpret_cast<const float*>(rope_->data());
+  return {cos, cos + static_cast<std::size_t>(max_positions_) * (spec_.rope_dims / 2), spec_.rope_dims,
+          spec_.rope_style};
+}
+
+void Transformer::check(const Batch& batch, const KvCache& cache) const {
+  const int rows = static_cast<int>(batch.tokens.size());
+  if (rows < 1 || rows > max_rows_) fail(ErrorKind::input, "forward: {} rows, expected 1..{}", rows, max_rows_);
+  if (cache.size() + rows > cache.capacity()) {
+    fail(ErrorKind::input, "forward: {} cached tokens and {} rows exceed the context of {}", cache.size(), rows,
+         cache.capacity());
+  }
+  if (batch.positions.size() != batch.tokens.size() ||
+      (!batch.ancestors.empty() && batch.ancestors.size() != batch.tokens.size()) ||
+      static_cast<int>(batch.logits_rows.size()) > kMaxTreeNodes ||
+      (!batch.ancestors.empty() && rows > kMaxTreeNodes)) {
+    fail(ErrorKind::input,
+         "forward: {} tokens with {} positions, {} ancestor masks and {} logit rows do not fit together", rows,
+         batch.positions.size(), batch.ancestors.size(), batch.logits_rows.size());
+  }
+  for (const TokenId id : batch.tokens) {
+    if (id < 0 || id >= spec_.vocab)
+      fail(ErrorKind::input, "forward: token id {} is outside 0..{}", id, spec_.vocab - 1);
+  }
+  for (const Position p : batch.positions) {
+    if (p < 0 || p >= max_positions_)
+      fail(ErrorKind::input, "forward: position {} is outside 0..{}", p, max_positions_ - 1);
+  }
+  for (std::size_t i = 0; i < batch.ancestors.size(); ++i) {
+    if (batch.ancestors[i] >> i != 1) {
+      fail(ErrorKind::input, "forward: the ancestor mask of row {} must end with the row's own bit, got {:#x}", i,
+           batch.ancestors[i]);
+    }
+  }
+  int previous = -1;
+  for (const int row : batch.logits_rows) {
+    if (row <= previous || row >= rows) {
+      fail(ErrorKind::input, "forward: logits of row {} after row {} of {} rows; expected ascending rows", row,
+           previous, rows);
+    }
+    previous = row;
+  }
+}
+
+Logits Transformer::forward(const Batch& batch, KvCache& cache) {
+  check(batch, cache);
+  const int rows = static_cast<int>(batch.tokens.size());
+  const int base = cache.size();
+  const Activations a = activations(rows);
+
+  backend_.embed(a.hidden, *weights_.embedding, batch.tokens);
+  for (int i = 0; i < spec_.layers; ++i) layer(weights_.layers[i], cache.layer(i), base, batch, a);
+  cache.advance(rows);
+
+  const int wanted = static_cast<int>(batch.logits_rows.size());
+  if (wanted == 0) return {{}, spec_.vocab};
+  const Rows last = a.normed.slice(0, wanted);
+  backend_.gather_rows(last, a.hidden, batch.logits_rows);
+  backend_.rms_norm(last, last, *weights_.output_norm, spec_.norm_epsilon);
+  const Rows logits{reinterpret_cast<float*>(logits_->data()), wanted, spec_.vocab, spec_.vocab};
+  backend_.matmul(std::array{Projection{logits, &weights_.head(), nullptr}}, last);
+  return {backend_.download(logits), spec_.vocab};
+}
+
+void Transformer::layer(const LayerWeights& w, const KvLayer& kv, int base, const Batch& batch, const Activations& a) {
+  backend_.rms_norm(a.normed, a.hidden, *w.attention_norm, spec_.norm_epsilon);
+  backend_.matmul(std::array{Projection{a.query, w.query.get(), w.query_bias.get()},
+                             Projection{a.key, w.key.get(), w.key_bias.get()},
+                             Projection{a.value, w.value.get(), w.value_bias.get()}},
+                  a.normed);
+  backend_.rope(a.query, spec_.head_dim, batch.positions, rope_table());
+  backend_.rope(a.key, spec_.head_dim, batch.positions, rope_table());
+  backend_.store_kv(kv, base, a.key, a.value);
+  const AttentionParams params{.scale = static_cast<float>(1.0 / std::sqrt(spec_.head_dim))};
+  backend_.attention(a.attended, a.query, kv, base, params, {batch.ancestors});
+  backend_.matmul(std::array{Projection{a.normed, w.attention_output.get(), nullptr}}, a.attended);
+  backend_.add(a.hidden, a.normed);
+
+  backend_.rms_norm(a.normed, a.hidden, *w.ffn_norm, spec_.norm_epsilon);
+  backend_.matmul(std::array{Projection{a.gate, w.gate.get(), nullptr}, Projection{a.up, w.up.get(), nullptr}},
+                  a.normed);
+  backend_.gated(a.gate, a.gate, a.up, spec_.activation);
+  backend_.matmul(std::array{Projection{a.normed, w.down.get(), nullptr}}, a.gate);
+  backend_.add(a.hidden, a.normed);
+}
+
+}  // namespace tandem

@@ -1,0 +1,37 @@
+// The weights of a model, loaded through a backend.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "src/model/gguf.h"
+#include "src/model/model_spec.h"
+
+namespace tandem {
+
+struct LayerWeights {
+  std::unique_ptr<Weight> attention_norm;                    // [1, width]
+  std::unique_ptr<Weight> query, key, value;                 // [query_width | kv_width, width]
+  std::unique_ptr<Weight> query_bias, key_bias, value_bias;  // [1, query_width | kv_width], null without biases
+  std::unique_ptr<Weight> attention_output;                  // [width, query_width]
+  std::unique_ptr<Weight> ffn_norm;                          // [1, width]
+  std::unique_ptr<Weight> gate, up;                          // [ffn, width]
+  std::unique_ptr<Weight> down;                              // [width, ffn]
+};
+
+struct Weights {
+  std::unique_ptr<Weight> embedding;  // [vocab, width]
+  std::vector<LayerWeights> layers;
+  std::unique_ptr<Weight> output_norm;  // [1, width]
+  std::unique_ptr<Weight> output;       // [vocab, width], null when tied to the embedding
+
+  const Weight& head() const { return output ? *output : *embedding; }
+  // Bytes of the file that one pass over one row reads (the embedding as a table not counted).
+  std::size_t bytes_per_pass() const;
+};
+
+// Loads every tensor the spec asks for, each checked for its shape. `file` must outlive the weights. Throws
+// Error(model).
+Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backend);
+
+}  // namespace tandem
