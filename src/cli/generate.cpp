@@ -1,0 +1,190 @@
+// tandem generate: streams an answer to stdout, figures to stderr; or JSON.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/cli/commands.h"
+#include "src/cli/prompts.h"
+#include "src/cli/terminal.h"
+#include "src/engine/report.h"
+#include "src/engine/session.h"
+
+namespace tandem {
+namespace {
+
+struct Arguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string prompt, prompt_file, prompts_file, report_file;
+  bool has_prompt = false, json = false, reference = false, quiet = false;
+};
+
+Config load_config(const Arguments& a) {
+  Options options = Options::from_file(a.config);
+  for (const std::string& assignment : a.overrides) options.set(assignment);
+  return read_config(std::move(options));
+}
+
+std::string prompt_text(const Arguments& a) {
+  if (a.has_prompt) return a.prompt;
+  if (!a.prompt_file.empty()) return read_file(a.prompt_file);
+  if (is_terminal(0)) say("tandem: reading the prompt from the terminal; Ctrl-D on an empty line ends it\n");
+  return read_all_stdin();
+}
+
+// Runs one answer. With `stream` text goes to stdout as it becomes certain.
+GenerationResult answer(Session& session, std::span<const TokenId> prompt, StopRules rules, bool stream) {
+  Generation generation(session.engine(), session.tokenizer(), prompt, std::move(rules));
+  {
+    ProgressBar bar("prefill");
+    while (generation.prefill()) bar.show(generation.prefilled(), generation.prompt_tokens());
+  }
+  for (bool more = true; more;) {
+    more = generation.advance();
+    const std::string text = generation.take_text();
+    if (const std::string warning = session.engine().drafter().take_warning(); !warning.empty()) {
+      warn(warning);
+    }
+    if (stream && !write_stdout(text)) request_stop();
+  }
+  return generation.result();
+}
+
+// Refuses a report file that cannot be written, before minutes are spent on what goes into it.
+void check_report(const Arguments& a) {
+  if (!a.report_file.empty() && !std::ofstream(a.report_file, std::ios::app)) {
+    fail(ErrorKind::usage, "--report {}: cannot be written: {}", a.report_file, std::strerror(errno));
+  }
+}
+
+void write_report(const Arguments& a, const nlohmann::ordered_json& json) {
+  if (!a.report_file.empty()) {
+    std::ofstream out(a.report_file);
+    if (!(out << json_text(json) << std::flush)) {
+      fail(ErrorKind::file, "--report {}: cannot be written: {}", a.report_file, std::strerror(errno));
+    }
+  }
+  if (a.json) write_json(json);
+}
+
+int run_one(const Arguments& a, Session& session, const std::string& text) {
+  std::vector<TokenId> ids;
+  if (session.chat()) {
+    if (const std::string warning = session.marker_warning(text); !warning.empty()) warn(warning);
+    ids = session.encode_chat({{"user", text}});
+  } else {
+    ids = session.encode_raw(text);
+  }
+  const GenerationResult result = answer(session, ids, session.stop_rules(&interrupted()), !a.json);
+  if (!a.json) {
+    if (!result.text.empty() && result.text.back() != '\n' && is_terminal(1)) write_stdout("\n");
+    if (!a.quiet) say(fmt::format("\n{}\n", human_summary(result, session)));
+  }
+  if (a.json || !a.report_file.empty()) {
+    nlohmann::ordered_json json = to_json(result, session);
+    json["settings"] = settings_json(session);
+    write_report(a, json);
+  }
+  return result.stop_reason == StopReason::cancel ? 130 : 0;
+}
+
+// Ids of every prompt, so that one that does not fit is refused before the first answer.
+std::vector<std::vector<TokenId>> encode_all(const Arguments& a, const Session& session,
+                                             const std::vector<PromptRow>& rows) {
+  std::vector<std::vector<TokenId>> prompts;
+  for (const PromptRow& row : rows) {
+    prompts.push_back(session.chat() ? session.encode_chat(row.messages) : session.encode_raw(row.raw_text()));
+    const auto size = static_cast<int>(prompts.back().size());
+    if (size < 1 || size >= session.context()) {
+      fail(ErrorKind::input, "{}: prompt {}: expected 1..{} tokens, less than the context (target.context), got {}",
+           a.prompts_file, row.id, session.context() - 1, size);
+    }
+  }
+  return prompts;
+}
+
+int run_many(const Arguments& a, Session& session, const std::vector<PromptRow>& rows) {
+  const std::vector<std::vector<TokenId>> prompts = encode_all(a, session, rows);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::vector<GenerationResult> results;
+  bool cancelled = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const PromptRow& row = rows[i];
+    session.engine().reset();  // prompts never influence each other
+    StopRules rules = session.stop_rules(&interrupted());
+    if (row.max_tokens) rules.max_tokens = std::min(rules.max_tokens, *row.max_tokens);
+    if (!a.json) write_stdout(fmt::format("=== {}\n", row.id));
+    results.push_back(answer(session, prompts[i], rules, !a.json));
+    if (!a.json) write_stdout("\n");
+    if (!a.quiet) {
+      const GenerationResult& r = results.back();
+      say(fmt::format(
+          "{}: {} tokens, {}, {}\n", row.id, r.ids.size(),
+          r.decode_tokens_per_second ? fmt::format("{:.1f} tokens/s", *r.decode_tokens_per_second) : "no rate",
+          name_of(r.stop_reason)));
+    }
+    nlohmann::ordered_json json = {{"id", row.id}, {"task", row.task}};
+    json.update(to_json(results.back(), session));
+    list.push_back(std::move(json));
+    if (results.back().stop_reason == StopReason::cancel) {
+      cancelled = true;
+      break;
+    }
+  }
+  const nlohmann::ordered_json totals = totals_json(results, session);
+  if (!a.quiet) say(fmt::format("{}\n", human_totals(results)));
+  write_report(a, {{"results", list}, {"totals", totals}, {"settings", settings_json(session)}});
+  return cancelled ? 130 : 0;
+}
+
+int run(const Arguments& a) {
+  const int sources = a.has_prompt + !a.prompt_file.empty() + !a.prompts_file.empty();
+  if (sources > 1)
+    fail(ErrorKind::usage, "--prompt, --prompt-file and --prompts: expected one of them, got {}", sources);
+  Config config = load_config(a);
+  std::vector<PromptRow> rows;
+  std::string text;
+  if (!a.prompts_file.empty()) {
+    rows = read_prompts(a.prompts_file);
+  } else {
+    text = prompt_text(a);
+  }
+  check_report(a);
+  interrupted();  // not before: Ctrl-C ends the reading of a prompt
+  Session session(std::move(config), a.reference);
+  return rows.empty() ? run_one(a, session, text) : run_many(a, session, rows);
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program, Command& chosen) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("generate", "Stream an answer to stdout, figures to stderr");
+  command->add_option("--config", a->config, "YAML file; see `tandem config --help` for its keys")->required();
+  command->add_option("--set", a->overrides, "Override a key: --set draft.length=6 (repeatable)")
+      ->allow_extra_args(false);
+  CLI::Option* prompt =
+      command->add_option("--prompt", a->prompt, "The prompt: a user's turn in a chat, raw text otherwise");
+  command->add_option("--prompt-file", a->prompt_file, "Read the prompt from a file, byte for byte (- is stdin)");
+  command->add_option("--prompts", a->prompts_file,
+                      "JSON lines with id, task, messages and max_tokens: one answer a line");
+  command->add_option("--report", a->report_file, "Write the JSON report to a file while text streams");
+  command->add_flag("--json", a->json, "Print the JSON report on stdout instead of text");
+  command->add_flag("--reference", a->reference, "F32 weights, activations and cache: slow, for checks");
+  command->add_flag("--quiet", a->quiet, "No figures on stderr");
+  command->footer(
+      "Without a prompt option the prompt is read from stdin, byte for byte.\n"
+      "Example: tandem generate --config configs/quickstart.yaml --set sampling.temperature=0 --prompt \"Explain "
+      "mmap.\"");
+  command->callback([a, prompt, &chosen] {
+    a->has_prompt = prompt->count() > 0;
+    chosen = [a] { return run(*a); };
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,102 @@
+// tandem rows: the cost curve T(rows) beside what memory allows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "kernels/cpu/bandwidth.h"
+#include "kernels/registry.h"
+#include "src/base/error.h"
+#include "src/cli/commands.h"
+#include "src/cli/model_argument.h"
+#include "src/cli/terminal.h"
+#include "src/engine/row_costs.h"
+#include "src/engine/session.h"
+
+namespace tandem {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::vector<int> rows{1, 2, 4, 8};
+  int context = 256, repeats = 9, threads = 0;
+  bool reference = false, json = false;
+};
+
+nlohmann::ordered_json measure(const Arguments& a) {
+  const ModelFile model = open_model(model_argument(a.model));
+  const std::unique_ptr<ThreadPool> pool = make_pool(a.threads);
+  const std::unique_ptr<Backend> backend = make_backend(a.reference ? "reference" : "auto", *pool);
+  const int most = *std::max_element(a.rows.begin(), a.rows.end());
+  Transformer transformer(model.spec, *model.file, *backend, std::max(most, 512), a.context + most);
+  const double before = measure_read_bandwidth(*pool);
+  ProgressBar bar("rows");
+  const std::vector<RowCost> costs =
+      measure_row_costs(transformer, a.rows, a.context, a.repeats, [&](int done, int total) { bar.show(done, total); });
+  const double bandwidth = (before + measure_read_bandwidth(*pool)) / 2;
+  const std::size_t bytes = transformer.weights().bytes_per_pass();
+  nlohmann::ordered_json json = {{"model", model.path()},
+                                 {"backend", backend->name()},
+                                 {"threads", pool->threads()},
+                                 {"context", a.context},
+                                 {"read_bandwidth_bytes_per_second", bandwidth},
+                                 {"weight_bytes_per_pass", bytes},
+                                 {"seconds_memory_allows", static_cast<double>(bytes) / bandwidth},
+                                 {"rows", nlohmann::ordered_json::array()}};
+  for (const RowCost& cost : costs) {
+    json["rows"].push_back({{"rows", cost.rows},
+                            {"seconds_median", cost.seconds_median},
+                            {"seconds_min", cost.seconds_min},
+                            {"rows_per_second", cost.rows / cost.seconds_median},
+                            {"over_memory_limit", cost.seconds_median * bandwidth / static_cast<double>(bytes)}});
+  }
+  return json;
+}
+
+int run(const Arguments& a) {
+  const nlohmann::ordered_json d = measure(a);
+  if (a.json) return write_json(d) ? 0 : 1;
+  std::string out = fmt::format(
+      "{} on {} threads; {} cached tokens; plain reading {:.1f} GB/s; {:.1f} MB a pass: memory allows {:.2f} ms\n",
+      d["backend"].get<std::string>(), d["threads"].get<int>(), a.context,
+      d["read_bandwidth_bytes_per_second"].get<double>() / 1e9, d["weight_bytes_per_pass"].get<double>() / 1e6,
+      1e3 * d["seconds_memory_allows"].get<double>());
+  out += fmt::format("{:>6}{:>12}{:>12}{:>14}{:>12}{:>14}\n", "rows", "median ms", "min ms", "rows/s", "over first",
+                     "over memory");
+  for (const auto& row : d["rows"]) {
+    out += fmt::format("{:>6}{:>12.2f}{:>12.2f}{:>14.1f}{:>12.2f}{:>14.2f}\n", row["rows"].get<int>(),
+                       1e3 * row["seconds_median"].get<double>(), 1e3 * row["seconds_min"].get<double>(),
+                       row["rows_per_second"].get<double>(),
+                       row["seconds_median"].get<double>() / d["rows"][0]["seconds_median"].get<double>(),
+                       row["over_memory_limit"].get<double>());
+  }
+  return write_stdout(out) ? 0 : 1;
+}
+
+}  // namespace
+
+void add_rows(CLI::App& program, Command& chosen) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* command =
+      program.add_subcommand("rows", "Seconds of one forward pass by row count, beside the memory limit");
+  command->add_option("--model", a->model, "GGUF file, or its bare name in the model folder")->required();
+  command
+      ->add_option("--rows", a->rows, "Row counts, e.g. 1,2,4,8; above 64 as in prefill: logits of the last row only")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--context", a->context, "Cached tokens under the rows")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--repeats", a->repeats, "Rounds, interleaved")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--threads", a->threads, "Threads; 0 takes what quota and affinity allow")
+      ->check(CLI::Range(0, 256));
+  command->add_flag("--reference", a->reference, "F32 weights, activations and cache: slow, for checks");
+  command->add_flag("--json", a->json, "Print JSON");
+  command->footer("Example: tandem rows --model qwen2.5-coder-1.5b-instruct-q4_k_m.gguf --rows 1,2,4,8,512");
+  command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
+}
+
+}  // namespace tandem

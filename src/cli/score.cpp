@@ -1,0 +1,68 @@
+// tandem score: log-probability of every token of the text on stdin, and its perplexity.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "kernels/registry.h"
+#include "src/base/error.h"
+#include "src/cli/commands.h"
+#include "src/cli/model_argument.h"
+#include "src/cli/terminal.h"
+#include "src/engine/scoring.h"
+#include "src/engine/session.h"
+
+namespace tandem {
+namespace {
+
+struct Arguments {
+  std::string model;
+  int threads = 0;
+  bool reference = false, json = false;
+};
+
+int run(const Arguments& a) {
+  const ModelFile model = open_model(model_argument(a.model));
+  const std::vector<TokenId> ids = model.tokenizer->encode_prompt(read_all_stdin(), Specials::parse);
+  const std::unique_ptr<ThreadPool> pool = make_pool(a.threads);
+  const std::unique_ptr<Backend> backend = make_backend(a.reference ? "reference" : "auto", *pool);
+  ProgressBar bar("score");
+  const Scores scores = score(model, *backend, ids, [&](int done, int total) { bar.show(done, total); });
+  if (a.json) {
+    nlohmann::ordered_json logprobs = nlohmann::ordered_json::array();
+    for (const double value : scores.logprobs)
+      logprobs.push_back(std::isnan(value) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value));
+    nlohmann::ordered_json json = {{"ids", ids}, {"logprobs", logprobs}, {"argmax", scores.argmax}};
+    json["perplexity"] =
+        scores.perplexity ? nlohmann::ordered_json(*scores.perplexity) : nlohmann::ordered_json(nullptr);
+    json["backend"] = backend->name();
+    return write_json(json, false) ? 0 : 1;
+  }
+  std::string out;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    out += fmt::format("{:>9}  {:>7}  {}\n",
+                       std::isnan(scores.logprobs[i]) ? "-" : fmt::format("{:.4f}", scores.logprobs[i]), ids[i],
+                       model.tokenizer->vocabulary().tokens[ids[i]]);
+  }
+  out += scores.perplexity ? fmt::format("perplexity {:.4f} over {} tokens ({})\n", *scores.perplexity, ids.size() - 1,
+                                         backend->name())
+                           : "no perplexity: a text of one token has nothing to predict\n";
+  return write_stdout(out) ? 0 : 1;
+}
+
+}  // namespace
+
+void add_score(CLI::App& program, Command& chosen) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("score", "Log-probabilities and perplexity of the text on stdin");
+  command->add_option("--model", a->model, "GGUF file, or its bare name in the model folder")->required();
+  command->add_option("--threads", a->threads, "Threads; 0 takes what quota and affinity allow")
+      ->check(CLI::Range(0, 256));
+  command->add_flag("--reference", a->reference, "F32 weights, activations and cache");
+  command->add_flag("--json", a->json, "Print {\"ids\", \"logprobs\", \"argmax\", \"perplexity\"}");
+  command->footer("Example: tandem score --model smollm2-135m-instruct-q4_1.gguf < README.md");
+  command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
+}
+
+}  // namespace tandem

@@ -1,0 +1,375 @@
+#include "src/engine/config.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+
+#include "src/base/yaml_tree.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kAnyCount = std::numeric_limits<std::int32_t>::max();
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+constexpr int kLongestChain = 63;  // node 0 of a tree of 64 is the pending token
+constexpr int kDefaultLength = 4;
+constexpr int kDefaultNodes = 16;
+
+// Refuses a value that is valid but belongs to a feature that this version lacks.
+void require_landed(const Options& options, std::string_view key, bool landed, std::string_view expected) {
+  if (landed) return;
+  options.refuse(key, fmt::format("{} is not available in this version (expected {})", options.shown(key), expected));
+}
+
+std::optional<int> to_int(std::optional<std::int64_t> value) {
+  return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+}
+
+KvType kv_type(const Options& section, std::string_view key, const std::string& name) {
+  require_landed(section, key, name != "q8_0", "f32 or f16");
+  return name == "f32" ? KvType::f32 : KvType::f16;
+}
+
+std::string kv_name(KvType type) { return type == KvType::f32 ? "f32" : "f16"; }
+
+// Paths are kept as written here; read_config finds the files once every key is known to be sound.
+TargetConfig read_target(const Options& section) {
+  TargetConfig target;
+  target.model = section
+                     .path("model", "required",
+                           "GGUF file of the model whose text is produced, relative to the config file; a bare file "
+                           "name is also looked up in the model folder ($TANDEM_MODELS, else "
+                           "~/.cache/tandem/models).")
+                     .value_or("");
+  target.context = to_int(
+      section.optional_integer("context", "min(model's limit, 4096)", 16, kAnyCount,
+                               "Most tokens, prompt and answer together, that fit; at most the model's own limit."));
+  return target;
+}
+
+void read_draft_lengths(const Options& section, DraftConfig& draft) {
+  const auto length = section.integer_or("length", "auto", kDefaultLength, 0, kLongestChain,
+                                         "Tokens proposed in each step; 0 decodes plainly (auto is not available in "
+                                         "this version).");
+  require_landed(section, "length", length.has_value(), fmt::format("0..{}", kLongestChain));
+  draft.length = static_cast<int>(*length);
+  const auto nodes = section.optional_integer("max_nodes", "16, or draft.length + 1 if larger", 1, kMaxTreeNodes,
+                                              "Most rows of one verification pass, the pending token included.");
+  if (nodes && *nodes < draft.length + 1) {
+    section.refuse("max_nodes", fmt::format("expected at least {} (draft.length {} and the pending token), got {}",
+                                            draft.length + 1, draft.length, *nodes));
+  }
+  draft.max_nodes = nodes ? static_cast<int>(*nodes) : std::max(kDefaultNodes, draft.length + 1);
+  draft.min_probability = section.real(
+      "min_probability", 0, {0, 1}, "A model draft stops early at a token that it gives less probability than this.");
+}
+
+void read_ngram(const Options& section, DraftConfig& draft) {
+  draft.ngram_min_match = static_cast<int>(
+      section.integer("min_match", 2, 1, kAnyCount, "Shortest repeated run of tokens that an n-gram draft continues."));
+  draft.ngram_max_match = static_cast<int>(
+      section.integer("max_match", 64, 1, kAnyCount, "Longest run of tokens that an n-gram draft looks back over."));
+  if (draft.ngram_min_match > draft.ngram_max_match) {
+    section.refuse(section.has("max_match") ? "max_match" : "min_match",
+                   fmt::format("expected min_match <= max_match, got min_match {} and max_match {}",
+                               draft.ngram_min_match, draft.ngram_max_match));
+  }
+}
+
+// Keys of drafting features that have not landed: known, checked, and refused unless neutral.
+void read_draft_unlanded(const Options& section) {
+  const auto head_rows = section.integer_or("head_rows", "all", std::nullopt, 1, kAnyCount,
+                                            "Rows of the draft's output head to keep (not available in this version).");
+  require_landed(section, "head_rows", !head_rows, "all");
+  const auto ranking = section.path("head_ranking", "by id",
+                                    "File that ranks the rows for draft.head_rows (not available in this version).");
+  require_landed(section, "head_ranking", !ranking, "none");
+  const auto quantize =
+      section.choice("quantize", "none", {"none", "q4_0", "q8_0"},
+                     "Format that the draft's weights are converted to at load (not available in this version).");
+  require_landed(section, "quantize", quantize == "none", "none");
+  const bool retokenize = section.boolean("retokenize", false,
+                                          "Lets a model with another vocabulary draft through text (not available in "
+                                          "this version).");
+  require_landed(section, "retokenize", !retokenize, "false");
+  const auto corpus = section.texts("corpus",
+                                    "Files or folders that n-gram drafts also learn from (not available in this "
+                                    "version).");
+  require_landed(section, "corpus", corpus.empty(), "[]");
+}
+
+DraftConfig read_draft(const Options& section) {
+  DraftConfig draft;
+  const auto kind = section.optional_choice("kind", "model if draft.model is set, else ngram",
+                                            {"none", "model", "ngram", "recycle", "hybrid"},
+                                            "What proposes tokens: nothing, a smaller model, or repeats in the text "
+                                            "(recycle and hybrid are not available in this version).");
+  require_landed(section, "kind", kind != "recycle" && kind != "hybrid", "none, model or ngram");
+  draft.model = section
+                    .path("model", "unset",
+                          "GGUF file of the smaller model, with the target's vocabulary; found like target.model.")
+                    .value_or("");
+  draft.kind = kind.value_or(draft.model.empty() ? "ngram" : "model");
+  if (draft.kind == "model" && draft.model.empty()) {
+    section.refuse("kind", "model needs draft.model, the GGUF file of a smaller model, which is not set");
+  }
+  draft.context = to_int(section.optional_integer("context", "as the target", 16, kAnyCount,
+                                                  "Most tokens that fit in the draft model's cache."));
+  read_draft_lengths(section, draft);
+  if (const auto cache = section.optional_choice("kv_cache", "as runtime.kv_cache", {"f32", "f16", "q8_0"},
+                                                 "Type of the draft model's cached keys and values (q8_0 is not "
+                                                 "available in this version).")) {
+    draft.kv_cache = kv_type(section, "kv_cache", *cache);
+  }
+  read_draft_unlanded(section);
+  read_ngram(section.section("ngram"), draft);
+  return draft;
+}
+
+VerifyConfig read_verify(const Options& section) {
+  VerifyConfig verify;
+  verify.rule = section.choice("rule", "rejection", {"rejection", "block", "coupled", "typical"},
+                               "How proposals are accepted (only rejection is available in this version).");
+  require_landed(section, "rule", verify.rule == "rejection", "rejection");
+  const bool lossy = section.boolean("lossy", false,
+                                     "Allows rules that change the target's distribution (none is available in this "
+                                     "version).");
+  require_landed(section, "lossy", !lossy, "false");
+  return verify;
+}
+
+// Keys of sampling features that have not landed.
+void read_sampling_unlanded(const Options& section) {
+  const auto neutral = [&section](std::string_view key, double value, RealRange range, std::string_view help) {
+    require_landed(section, key, section.real(key, value, range, help) == value, fmt::to_string(value));
+  };
+  neutral("repetition_penalty", 1, {0, kNoLimit, true},
+          "Divides the likelihood of recent tokens (only 1 in this version).");
+  neutral("presence_penalty", 0, {-kNoLimit, kNoLimit}, "Lowers tokens that occurred at all (only 0 in this version).");
+  neutral("frequency_penalty", 0, {-kNoLimit, kNoLimit},
+          "Lowers tokens by how often they occurred (only 0 in this version).");
+  const auto window = section.integer("penalty_window", 64, 0, kAnyCount,
+                                      "How many recent tokens the penalties look at (only 64 in this version).");
+  require_landed(section, "penalty_window", window == 64, "64");
+  const auto bias = section.integer_reals("logit_bias", 0, kAnyCount,
+                                          "Added to the logits of these token ids (only {} in this version).");
+  require_landed(section, "logit_bias", bias.empty(), "{}");
+  const auto logprobs = section.integer("logprobs", 0, 0, 20,
+                                        "Best log-probabilities to report for each token (only 0 in this version).");
+  require_landed(section, "logprobs", logprobs == 0, "0");
+}
+
+void read_sampling(const Options& section, Config& config) {
+  SamplingOptions& sampling = config.sampling;
+  sampling.temperature =
+      section.real("temperature", 0.7, {0, kNoLimit}, "Divides the logits; 0 always takes the most likely token.");
+  sampling.top_k =
+      static_cast<int>(section.integer("top_k", 40, 0, kAnyCount, "Keeps this many most likely tokens; 0 is off."));
+  sampling.top_p = section.real("top_p", 0.95, {0, 1},
+                                "Keeps the most likely tokens until their probability reaches this; 1 is off.");
+  sampling.min_p =
+      section.real("min_p", 0, {0, 1}, "Keeps tokens with at least this share of the largest probability; 0 is off.");
+  config.seed = section.integer_or("seed", "random", std::nullopt, 0, std::numeric_limits<std::uint64_t>::max(),
+                                   "Fixes every random draw; a random seed is printed so that a run can be repeated.");
+  read_sampling_unlanded(section);
+}
+
+StopConfig read_stop(const Options& section) {
+  StopConfig stop;
+  stop.max_tokens = static_cast<int>(section.integer("max_tokens", 512, 1, kAnyCount, "Most tokens of an answer."));
+  stop.strings = section.texts("strings", "Texts that end the answer, which leaves them out.");
+  if (std::find(stop.strings.begin(), stop.strings.end(), "") != stop.strings.end()) {
+    section.refuse("strings", "expected texts that are not empty, got \"\"");
+  }
+  for (const std::int64_t id :
+       section.integers("token_ids", 0, kAnyCount, "Token ids that end the answer, besides the model's own.")) {
+    stop.token_ids.push_back(static_cast<TokenId>(id));
+  }
+  constexpr double kLongestSeconds = 1e9;  // some 30 years: any clock can add it without overflow
+  stop.time_limit_seconds = section.optional_real("time_limit_seconds", "none", {0, kLongestSeconds, true},
+                                                  "Ends the answer after this many seconds.");
+  return stop;
+}
+
+// Constrained decoding has not landed; every key is refused unless neutral.
+void read_constraint(const Options& section) {
+  const auto grammar =
+      section.path("grammar", "unset", "File with a grammar that the answer follows (not available in this version).");
+  require_landed(section, "grammar", !grammar, "nothing");
+  const auto schema = section.path("json_schema", "unset",
+                                   "File with a JSON schema that the answer follows (not available in this version).");
+  require_landed(section, "json_schema", !schema, "nothing");
+  const bool json = section.boolean("json", false, "Makes the answer JSON (not available in this version).");
+  require_landed(section, "json", !json, "false");
+  const auto regex =
+      section.text("regex", "unset", "Regular expression that the answer matches (not available in this version).");
+  require_landed(section, "regex", !regex, "nothing");
+  const auto choices = section.texts("choices", "Texts of which the answer is one (not available in this version).");
+  require_landed(section, "choices", choices.empty(), "[]");
+}
+
+PromptConfig read_prompt(const Options& section) {
+  PromptConfig prompt;
+  prompt.chat =
+      section.optional_boolean("chat", "true if the model has a chat template",
+                               "Whether a prompt is a user's turn in the model's chat template, or raw text.");
+  prompt.system = section.text("system", "none", "System message put before the first turn.").value_or("");
+  return prompt;
+}
+
+RuntimeConfig read_runtime(const Options& section) {
+  RuntimeConfig runtime;
+  runtime.backend = section.choice("backend", "auto", {"auto", "cpu", "cuda"},
+                                   "Where the models run (cuda is not available in this version).");
+  require_landed(section, "backend", runtime.backend != "cuda", "auto or cpu");
+  const auto threads = section.integer_or("threads", "auto", std::nullopt, 1, 256,
+                                          "Threads that compute; auto takes the processors this process may use.");
+  runtime.threads = static_cast<int>(threads.value_or(0));
+  runtime.kv_cache = kv_type(section, "kv_cache",
+                             section.choice("kv_cache", "f16", {"f32", "f16", "q8_0"},
+                                            "Type of the cached keys and values (q8_0 is not available in this "
+                                            "version)."));
+  constexpr std::int64_t kMostPrefillRows = 8192;
+  runtime.prefill_chunk = static_cast<int>(
+      section.integer("prefill_chunk", 512, 1, kMostPrefillRows, "Prompt tokens that go through the model at once."));
+  return runtime;
+}
+
+// Every key, typed and in range; paths as written. The order here is the order of the documentation.
+Config read_keys(Options options) {
+  Config config;
+  config.source = options.name();
+  config.target = read_target(options.section("target"));
+  config.draft = read_draft(options.section("draft"));
+  config.verify = read_verify(options.section("verify"));
+  read_sampling(options.section("sampling"), config);
+  config.stop = read_stop(options.section("stop"));
+  read_constraint(options.section("constraint"));
+  config.prompt = read_prompt(options.section("prompt"));
+  config.runtime = read_runtime(options.section("runtime"));
+  config.options = std::move(options);
+  return config;
+}
+
+void find_model_of(const Options& options, std::string_view key, std::string& path) {
+  try {
+    path = find_model(path, options.base_folder(key), ErrorKind::config);
+  } catch (const Error& error) {
+    options.refuse(key, error.what());
+  }
+}
+
+// The absolute path with links and dots of its folder resolved; the file's own name stays, for messages.
+fs::path resolved(const fs::path& path) {
+  std::error_code error;
+  fs::path folder = fs::weakly_canonical(fs::absolute(path, error).parent_path(), error);
+  return (error ? path.parent_path() : folder) / path.filename();
+}
+
+// YAML double-quoted text.
+std::string yaml_text(std::string_view text) {
+  std::string yaml = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      yaml += c == '\n' ? "\\n" : c == '\t' ? "\\t" : fmt::format("\\x{:02x}", byte);
+    } else {
+      if (c == '"' || c == '\\') yaml += '\\';
+      yaml += c;
+    }
+  }
+  return yaml + '"';
+}
+
+template <typename T>
+std::string or_null(const std::optional<T>& value) {
+  return value ? fmt::to_string(*value) : "null";
+}
+
+std::string text_or_null(const std::string& text) { return text.empty() ? "null" : yaml_text(text); }
+
+std::string draft_yaml(const DraftConfig& draft) {
+  std::string yaml = "draft:\n";
+  yaml += fmt::format("  kind: {}\n  model: {}\n  context: {}\n", draft.kind, text_or_null(draft.model),
+                      or_null(draft.context));
+  yaml += fmt::format("  length: {}\n  max_nodes: {}\n  min_probability: {}\n", draft.length, draft.max_nodes,
+                      draft.min_probability);
+  yaml += fmt::format("  kv_cache: {}\n", draft.kv_cache ? kv_name(*draft.kv_cache) : "null");
+  yaml += fmt::format("  ngram:\n    min_match: {}\n    max_match: {}\n", draft.ngram_min_match, draft.ngram_max_match);
+  return yaml;
+}
+
+std::string stop_yaml(const StopConfig& stop) {
+  std::string strings;
+  for (const std::string& text : stop.strings) strings += (strings.empty() ? "" : ", ") + yaml_text(text);
+  return fmt::format("stop:\n  max_tokens: {}\n  strings: [{}]\n  token_ids: [{}]\n  time_limit_seconds: {}\n",
+                     stop.max_tokens, strings, fmt::join(stop.token_ids, ", "), or_null(stop.time_limit_seconds));
+}
+
+}  // namespace
+
+Config read_config(Options options) {
+  Config config = read_keys(std::move(options));
+  config.options.require_all_read();
+  if (config.target.model.empty())
+    config.options.refuse("target.model", "expected the GGUF file of a model, got nothing");
+  find_model_of(config.options, "target.model", config.target.model);
+  if (!config.draft.model.empty()) find_model_of(config.options, "draft.model", config.draft.model);
+  return config;
+}
+
+std::vector<OptionDoc> config_documentation() { return read_keys(Options()).options.documentation(); }
+
+std::string model_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::string() : std::string(value);
+  };
+  std::string folder = variable("TANDEM_MODELS");
+  if (!folder.empty()) return folder;
+  const std::string home = variable("HOME");
+  return (home.empty() ? "." : home) + "/.cache/tandem/models";
+}
+
+std::string find_model(const std::string& value, const std::string& base_folder, ErrorKind kind) {
+  // A file name with a zero byte would be cut short by the system and name another file.
+  if (value.find('\0') != std::string::npos) fail(kind, "expected a file name, got one with a zero byte");
+  std::vector<fs::path> places = {fs::path(base_folder) / value};
+  if (value.find('/') == std::string::npos) places.push_back(fs::path(model_folder()) / value);
+  std::vector<std::string> tried;
+  for (const fs::path& place : places) {
+    std::error_code error;
+    const fs::file_status status = fs::status(place, error);
+    const fs::path path = resolved(place);
+    if (fs::exists(status) && !fs::is_directory(status)) return path.string();
+    const bool missing = status.type() == fs::file_type::not_found;
+    tried.push_back(path.string() + (missing                    ? ""
+                                     : fs::is_directory(status) ? " (a folder)"
+                                                                : " (" + error.message() + ")"));
+  }
+  fail(kind, "no file {}, tried {}", shown_text(value), joined_choices(tried));
+}
+
+std::string to_yaml(const Config& config) {
+  std::string yaml = fmt::format("target:\n  model: {}\n  context: {}\n", text_or_null(config.target.model),
+                                 or_null(config.target.context));
+  yaml += draft_yaml(config.draft);
+  yaml += fmt::format("verify:\n  rule: {}\n", config.verify.rule);
+  const SamplingOptions& sampling = config.sampling;
+  yaml += fmt::format("sampling:\n  temperature: {}\n  top_k: {}\n  top_p: {}\n  min_p: {}\n  seed: {}\n",
+                      sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
+                      config.seed ? fmt::to_string(*config.seed) : "random");
+  yaml += stop_yaml(config.stop);
+  yaml += fmt::format("prompt:\n  chat: {}\n  system: {}\n", or_null(config.prompt.chat),
+                      text_or_null(config.prompt.system));
+  yaml +=
+      fmt::format("runtime:\n  backend: {}\n  threads: {}\n  kv_cache: {}\n  prefill_chunk: {}\n",
+                  config.runtime.backend, config.runtime.threads == 0 ? "auto" : fmt::to_string(config.runtime.threads),
+                  kv_name(config.runtime.kv_cache), config.runtime.prefill_chunk);
+  return yaml;
+}
+
+}  // namespace tandem

@@ -1,0 +1,164 @@
+#include "src/engine/engine.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+#include "src/base/error.h"
+#include "src/base/stopwatch.h"
+
+namespace tandem {
+
+Engine::Engine(EngineParts parts)
+    : target_(*parts.target),
+      cache_(std::move(parts.cache)),
+      drafter_(std::move(parts.drafter)),
+      policy_(std::move(parts.policy)),
+      verifier_(std::move(parts.verifier)),
+      sampler_(std::move(parts.sampler)),
+      prefill_chunk_(std::clamp(parts.prefill_chunk, 1, target_.max_rows())) {
+  const std::size_t rows = std::max(target_.max_rows(), kMaxTreeNodes);
+  tokens_.reserve(rows);
+  positions_.reserve(rows);
+  ancestors_.reserve(kMaxTreeNodes);
+  rows_.resize(kMaxTreeNodes);
+  std::iota(rows_.begin(), rows_.end(), 0);
+  context_.reserve(cache_.capacity() + kMaxTreeNodes);
+}
+
+int Engine::start(std::span<const TokenId> prompt) {
+  const int length = static_cast<int>(prompt.size());
+  if (length == 0) fail(ErrorKind::input, "prompt: expected at least 1 token, got none");
+  if (length >= cache_.capacity()) {
+    fail(ErrorKind::input, "prompt: {} tokens leave no room in a context of {} tokens (target.context)", length,
+         cache_.capacity());
+  }
+  const std::span<const TokenId> held = context_.tokens().first(cache_.size());
+  const auto [mine, theirs] = std::mismatch(held.begin(), held.end(), prompt.begin(), prompt.end());
+  const int kept = std::min(static_cast<int>(mine - held.begin()), length - 1);
+  cache_.truncate(kept);
+  context_.clear();
+  context_.push(prompt);
+  metrics_ = {};
+  tree_ = nullptr;
+  return kept;
+}
+
+bool Engine::prefill_chunk() {
+  const int left = context_.size() - cache_.size();
+  if (left == 0) return false;
+  const ScopedSeconds timer(metrics_.seconds.prefill);
+  const int rows = std::min(left, prefill_chunk_);
+  positions_.resize(rows);
+  std::iota(positions_.begin(), positions_.end(), cache_.size());
+  const int last = rows - 1;
+  const bool final_chunk = rows == left;
+  prompt_logits_ = target_.forward({context_.tokens().subspan(cache_.size(), rows),
+                                    positions_,
+                                    {},
+                                    final_chunk ? std::span(&last, 1) : std::span<const int>()},
+                                   cache_);
+  return !final_chunk;
+}
+
+TokenId Engine::first_token() {
+  assert(cache_.size() == context_.size());
+  const ScopedSeconds timer(metrics_.seconds.sample);
+  TokenTree alone(context_.tokens().back());
+  verifier_->verify(alone, prompt_logits_, sampler_, context_);
+  metrics_.generated = 1;
+  return context_.tokens().back();
+}
+
+const TokenTree& Engine::propose(int wanted) {
+  const ScopedSeconds timer(metrics_.seconds.draft);
+  const int depth = std::min(wanted, room()) - 1;
+  // A tree of n nodes takes n slots from the pending token on, even when most of them are rolled back.
+  const int nodes = std::min(kMaxTreeNodes, cache_.capacity() - cache_.size());
+  policy_->begin_step({depth, nodes});
+  return drafter_->propose(context_, *policy_);
+}
+
+Logits Engine::verify_pass(const TokenTree& tree) {
+  const double start = now_seconds();
+  const int rows = tree.size();
+  tokens_.resize(rows);
+  positions_.resize(rows);
+  ancestors_.resize(rows);
+  for (int i = 0; i < rows; ++i) {
+    tokens_[i] = tree.token(i);
+    positions_[i] = cache_.size() + tree.depth(i);
+    ancestors_[i] = tree.ancestors(i);
+  }
+  const Logits logits = target_.forward(
+      {tokens_, positions_, ancestors_, std::span(rows_).first(static_cast<std::size_t>(rows))}, cache_);
+  const double seconds = now_seconds() - start;
+  metrics_.seconds.verify += seconds;
+  metrics_.seconds_by_rows[rows] += seconds;
+  ++metrics_.steps_by_rows[rows];
+  return logits;
+}
+
+std::span<const TokenId> Engine::step(int wanted) {
+  assert(wanted >= 1 && room() >= 1);
+  assert(cache_.size() == context_.size() - 1);
+  const int base = cache_.size();
+  const int committed = context_.size();
+  const TokenTree& tree = propose(wanted);
+  tree_ = &tree;
+  assert(tree.token(0) == context_.tokens().back());
+  const Logits logits = verify_pass(tree);
+  Verdict verdict;
+  try {
+    const ScopedSeconds timer(metrics_.seconds.sample);
+    verdict = verifier_->verify(tree, logits, sampler_, context_);
+  } catch (...) {  // a row without a usable number: the proposal's rows must not pass for committed ones
+    cache_.truncate(base);
+    throw;
+  }
+  {
+    const ScopedSeconds timer(metrics_.seconds.rollback);
+    cache_.keep_path(base, verdict.path());
+  }
+  {
+    const ScopedSeconds timer(metrics_.seconds.draft);
+    drafter_->observe({tree, verdict}, context_);
+    policy_->observe(tree, verdict);
+  }
+  metrics_.record(tree, verdict);
+  metrics_.generated += context_.size() - committed;
+  return context_.tokens().subspan(static_cast<std::size_t>(committed));
+}
+
+void Engine::cut(int count) {
+  const ScopedSeconds timer(metrics_.seconds.rollback);
+  context_.pop(count);
+  cache_.truncate(std::min(cache_.size(), context_.size()));
+  metrics_.cut += count;
+  metrics_.generated -= count;
+}
+
+void Engine::reset() {
+  context_.clear();
+  cache_.truncate(0);
+  drafter_->reset();
+}
+
+double Engine::measure_single_row() {
+  const int base = cache_.size();
+  if (base >= cache_.capacity()) return 0;
+  double best = 0;
+  const TokenId token = 0;
+  const Position position = base;
+  const int row = 0;
+  for (int repeat = 0; repeat < 4; ++repeat) {  // the first warms caches and scratch
+    const double start = now_seconds();
+    target_.forward({{&token, 1}, {&position, 1}, {}, {&row, 1}}, cache_);
+    const double seconds = now_seconds() - start;
+    cache_.truncate(base);
+    if (repeat > 0) best = repeat == 1 ? seconds : std::min(best, seconds);
+  }
+  return best;
+}
+
+}  // namespace tandem

@@ -1,0 +1,83 @@
+// Prefill and the step loop: propose -> forward -> verify -> keep -> observe.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "src/base/metrics.h"
+#include "src/model/transformer.h"
+#include "verify/verifier.h"
+
+namespace tandem {
+
+struct EngineParts {
+  Transformer* target;  // outlives the engine
+  KvCache cache;        // of the target
+  std::unique_ptr<Drafter> drafter;
+  std::unique_ptr<LengthPolicy> policy;
+  std::unique_ptr<Verifier> verifier;
+  Sampler sampler;
+  int prefill_chunk;
+};
+
+// One sequence. Invariant between calls: the target's cache holds the first cache().size() tokens of context(), and
+// once the first token is drawn the last token (the pending one) is committed and not yet in the cache.
+class Engine {
+ public:
+  explicit Engine(EngineParts parts);
+
+  // Begins a sequence with this prompt. The longest prefix that the cache already holds is kept (all but the last id at
+  // most), the rest is rolled back. Returns how many ids were kept. Throws Error(input) for an empty prompt, or one of
+  // capacity or more ids.
+  int start(std::span<const TokenId> prompt);
+  // Prefills one more chunk. False when the whole prompt is in the cache.
+  bool prefill_chunk();
+  // Draws the first token from the prompt's last row; it becomes the pending token.
+  TokenId first_token();
+
+  // One step: proposes at most `wanted` - 1 tokens and commits 1..depth + 1 of them. Needs room() >= 1. Never stops by
+  // itself; not after cut(), which leaves no pending token. The span is valid until the next call. Throws
+  // Error(numeric) for a row of logits without a usable number; nothing is committed then.
+  std::span<const TokenId> step(int wanted);
+
+  // Drops the last `count` committed tokens from context and cache: what came after a stop. A start() must follow.
+  void cut(int count);
+  // Forgets the sequence: the next prompt is prefilled from its first token.
+  void reset();
+
+  int room() const { return cache_.capacity() - context_.size(); }  // tokens that still fit into the context
+  const Context& context() const { return context_; }
+  const KvCache& cache() const { return cache_; }
+  const TokenTree& last_tree() const { return *tree_; }
+  Metrics& metrics() { return metrics_; }
+  Drafter& drafter() { return *drafter_; }
+  const Verifier& verifier() const { return *verifier_; }
+
+  // Seconds of one row of the target at the present cache size: best of a few passes, rolled back. For estimates in
+  // reports.
+  double measure_single_row();
+
+ private:
+  const TokenTree& propose(int wanted);
+  Logits verify_pass(const TokenTree& tree);
+
+  Transformer& target_;
+  KvCache cache_;
+  std::unique_ptr<Drafter> drafter_;
+  std::unique_ptr<LengthPolicy> policy_;
+  std::unique_ptr<Verifier> verifier_;
+  Sampler sampler_;
+  int prefill_chunk_;
+  Context context_;
+  Metrics metrics_;
+  const TokenTree* tree_ = nullptr;
+  Logits prompt_logits_;
+  // scratch of one pass, sized once
+  std::vector<TokenId> tokens_;
+  std::vector<Position> positions_;
+  std::vector<std::uint64_t> ancestors_;
+  std::vector<int> rows_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,279 @@
+#include "src/engine/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/base/error.h"
+#include "src/engine/file_hash.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// null for a number that was not measured or is not finite.
+Json number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+std::optional<double> ratio(double part, double whole) {
+  if (whole <= 0) return std::nullopt;
+  return part / whole;
+}
+
+double other_seconds(const Metrics& m, double wall) {
+  const StageSeconds& s = m.seconds;
+  return std::max(0.0, wall - s.prefill - s.draft - s.verify - s.sample - s.rollback);
+}
+
+Json counts_json(const DraftCounts& c) {
+  return {{"proposed", c.proposed},
+          {"tested", c.tested},
+          {"accepted", c.accepted},
+          {"acceptance_rate", number(ratio(static_cast<double>(c.accepted), static_cast<double>(c.tested)))}};
+}
+
+int deepest(const Metrics& m) {
+  int depth = 0;
+  for (int i = 0; i < kMaxTreeNodes; ++i) {
+    if (m.by_depth[i].proposed > 0) depth = i + 1;
+  }
+  return depth;
+}
+
+Json by_depth(const Metrics& m, std::int64_t DraftCounts::*field) {
+  Json list = Json::array();
+  for (int i = 0; i < deepest(m); ++i) list.push_back(m.by_depth[i].*field);
+  return list;
+}
+
+Json by_source(const Metrics& m) {
+  static constexpr const char* kNames[kDraftSources] = {"none", "model", "ngram", "recycle", "other"};
+  Json sources = Json::object();
+  for (int i = 0; i < kDraftSources; ++i) {
+    if (m.by_source[i].proposed > 0) sources[kNames[i]] = counts_json(m.by_source[i]);
+  }
+  return sources;
+}
+
+Json seconds_json(const Metrics& m, double load, double wall) {
+  const StageSeconds& s = m.seconds;
+  return {{"load", load},
+          {"prefill", s.prefill},
+          {"draft", s.draft},
+          {"verify", s.verify},
+          {"sample", s.sample},
+          {"rollback", s.rollback},
+          {"other", other_seconds(m, wall)},
+          {"wall", wall}};
+}
+
+std::optional<double> mean_length(const Metrics& m) {
+  return ratio(static_cast<double>(m.total.accepted + m.steps), static_cast<double>(m.steps));
+}
+
+std::optional<double> acceptance(const Metrics& m) {
+  return ratio(static_cast<double>(m.total.accepted), static_cast<double>(m.total.tested));
+}
+
+struct Totals {
+  Metrics metrics;
+  std::int64_t prompt_tokens = 0;
+  double wall_seconds = 0;
+  double decoded = 0, decode_seconds = 0;  // tokens after the first of each answer, and their time
+};
+
+Totals totals_of(const std::vector<GenerationResult>& results) {
+  Totals t;
+  for (const GenerationResult& r : results) {
+    t.metrics.add(r.metrics);
+    t.prompt_tokens += r.prompt_tokens;
+    t.wall_seconds += r.wall_seconds;
+    if (r.tpot_seconds) {
+      t.decoded += static_cast<double>(r.ids.size() - 1);
+      t.decode_seconds += *r.tpot_seconds * static_cast<double>(r.ids.size() - 1);
+    }
+  }
+  return t;
+}
+
+Json model_json(const ModelFile& model, KvType kv_type) {
+  return {{"path", to_valid_utf8(model.path())},
+          {"name", to_valid_utf8(model.file->text_or("general.name", ""))},
+          {"sha256", file_sha256(model.path())},
+          {"architecture", model.spec.architecture},
+          {"kv_cache", kv_type == KvType::f32 ? "f32" : "f16"}};
+}
+
+// Expected tokens a step of a chain of `length` drafts accepted with probability `a` each (algorithms.md section 1).
+double expected_tokens(double a, double length) {
+  return a >= 1 ? length + 1 : (1 - std::pow(a, length + 1)) / (1 - a);
+}
+
+// The acceptance rate at which steps that cost `cost` plain tokens pay for themselves; above 1: never.
+double break_even(double cost, double length) {
+  if (expected_tokens(1, length) < cost) return INFINITY;
+  double low = 0, high = 1;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (expected_tokens(middle, length) < cost ? low : high) = middle;
+  }
+  return high;
+}
+
+// Seconds of a pass over one row, and where they were measured.
+struct SingleRow {
+  double seconds;
+  const char* where;
+};
+
+// The answer's own passes without a draft tell most; with few of them, the measurement at load has to do.
+SingleRow single_row(const Metrics& m, const Session& session) {
+  constexpr int kEnough = 4;
+  const auto passes = m.steps_by_rows[1];
+  if (passes < kEnough) return {session.single_row_seconds(), "at load"};
+  return {m.seconds_by_rows[1] / static_cast<double>(passes), "in this answer"};
+}
+
+std::string reason_sentence(const GenerationResult& r, const Session& session) {
+  switch (r.stop_reason) {
+    case StopReason::stop:
+      return "stop";
+    case StopReason::length:
+      return fmt::format("length (WARNING: cut at stop.max_tokens {})", r.ids.size());
+    case StopReason::context:
+      return fmt::format("context (WARNING: the context of {} tokens is full, target.context)", session.context());
+    default:
+      return std::string(name_of(r.stop_reason));
+  }
+}
+
+}  // namespace
+
+Json settings_json(const Session& session) {
+  const Config& c = session.config();
+  const KvType kv = session.target_kv_type();
+  const std::string effective = to_yaml(c);
+  Json settings = {{"version", kVersion},
+                   {"config", to_valid_utf8(c.source)},
+                   {"config_hash", text_sha256(effective)},
+                   {"target", model_json(session.target(), kv)},
+                   {"draft", session.draft() ? model_json(*session.draft(), session.draft_kv_type()) : Json(nullptr)},
+                   {"tokenizer", session.tokenizer().vocabulary().model + "/" + session.tokenizer().vocabulary().pre},
+                   {"template", session.chat() ? Json(session.template_name()) : Json(nullptr)},
+                   {"backend", session.backend().name()},
+                   {"threads", session.backend().threads()},
+                   {"context", session.context()},
+                   {"seed", session.seed()},
+                   {"verify_rule", c.verify.rule},
+                   {"lossless", session.lossless()},
+                   {"draft_kind", c.draft.kind},
+                   {"draft_length", c.draft.length}};
+  settings["effective_yaml"] = to_valid_utf8(effective);
+  return settings;
+}
+
+Json to_json(const GenerationResult& r, const Session& session) {
+  const Metrics& m = r.metrics;
+  Json json = {{"ids", r.ids},
+               {"text", to_valid_utf8(r.text)},
+               {"stop_reason", name_of(r.stop_reason)},
+               {"prompt_tokens", r.prompt_tokens},
+               {"cached_prompt_tokens", r.cached_tokens},
+               {"generated_tokens", r.ids.size()},
+               {"ttft_seconds", number(r.ttft_seconds)},
+               {"tpot_seconds", number(r.tpot_seconds)},
+               {"decode_tokens_per_second", number(r.decode_tokens_per_second)},
+               {"steps", m.steps},
+               {"proposed", m.total.proposed},
+               {"tested", m.total.tested},
+               {"accepted", m.total.accepted},
+               {"cut", m.cut},
+               {"acceptance_rate", number(acceptance(m))},
+               {"mean_accepted_length", number(mean_length(m))},
+               {"proposed_by_position", by_depth(m, &DraftCounts::proposed)},
+               {"tested_by_position", by_depth(m, &DraftCounts::tested)},
+               {"accepted_by_position", by_depth(m, &DraftCounts::accepted)},
+               {"by_source", by_source(m)},
+               {"seconds", seconds_json(m, session.load_seconds(), r.wall_seconds)},
+               {"explanation", explanation(r, session)}};
+  return json;
+}
+
+Json totals_json(const std::vector<GenerationResult>& results, const Session& session) {
+  const Totals t = totals_of(results);
+  return {{"prompts", results.size()},
+          {"prompt_tokens", t.prompt_tokens},
+          {"generated_tokens", t.metrics.generated},
+          {"decode_tokens_per_second", number(ratio(t.decoded, t.decode_seconds))},
+          {"tpot_seconds", number(ratio(t.decode_seconds, t.decoded))},
+          {"steps", t.metrics.steps},
+          {"proposed", t.metrics.total.proposed},
+          {"tested", t.metrics.total.tested},
+          {"accepted", t.metrics.total.accepted},
+          {"cut", t.metrics.cut},
+          {"acceptance_rate", number(acceptance(t.metrics))},
+          {"mean_accepted_length", number(mean_length(t.metrics))},
+          {"accepted_by_position", by_depth(t.metrics, &DraftCounts::accepted)},
+          {"by_source", by_source(t.metrics)},
+          {"seconds", seconds_json(t.metrics, session.load_seconds(), t.wall_seconds)}};
+}
+
+std::string human_totals(const std::vector<GenerationResult>& results) {
+  const Totals t = totals_of(results);
+  std::string text =
+      fmt::format("all {}: {} prompt tokens, {} answer tokens", results.size(), t.prompt_tokens, t.metrics.generated);
+  if (const auto rate = ratio(t.decoded, t.decode_seconds)) text += fmt::format(", {:.1f} tokens/s", *rate);
+  if (const auto rate = acceptance(t.metrics)) {
+    text += fmt::format("; {:.0f} % of tested drafts accepted, {:.2f} tokens a step", 100 * *rate,
+                        mean_length(t.metrics).value_or(1));
+  }
+  return text;
+}
+
+std::string explanation(const GenerationResult& r, const Session& session) {
+  const Metrics& m = r.metrics;
+  if (session.config().draft.kind == "none") return "plain decoding: nothing was drafted";
+  if (m.steps < 8 || !r.tpot_seconds) return "too short an answer to judge its speed";
+  if (m.total.proposed == 0) return "no draft was proposed, so this ran as plain decoding";
+  const SingleRow row = single_row(m, session);
+  const double single = row.seconds + m.seconds.sample / static_cast<double>(m.generated);
+  const double length = static_cast<double>(m.total.proposed) / static_cast<double>(m.steps);
+  const double step =
+      (m.seconds.draft + m.seconds.verify + m.seconds.sample + m.seconds.rollback) / static_cast<double>(m.steps);
+  const double even = break_even(step / single, length);
+  return fmt::format(
+      "about {:.2f}x plain, estimated from passes of one row {} ({:.1f} ms); acceptance {:.2f} at mean length {:.2f}; "
+      "break-even {}",
+      single / *r.tpot_seconds, row.where, 1e3 * row.seconds, acceptance(m).value_or(0), mean_length(m).value_or(1),
+      std::isfinite(even) ? fmt::format("{:.2f}", even) : std::string("not reachable at this length"));
+}
+
+std::string human_summary(const GenerationResult& r, const Session& session) {
+  const Metrics& m = r.metrics;
+  std::string text = fmt::format("prompt: {} tokens in {:.2f} s", r.prompt_tokens, m.seconds.prefill);
+  if (m.seconds.prefill > 0)
+    text += fmt::format(" ({:.0f} tokens/s)", (r.prompt_tokens - r.cached_tokens) / m.seconds.prefill);
+  if (r.ttft_seconds) text += fmt::format(", first token after {:.2f} s", *r.ttft_seconds);
+  text += fmt::format("; load {:.2f} s\n", session.load_seconds());
+  text += fmt::format("answer: {} tokens", r.ids.size());
+  if (r.decode_tokens_per_second)
+    text += fmt::format(", {:.1f} tokens/s ({:.1f} ms a token)", *r.decode_tokens_per_second, 1e3 * *r.tpot_seconds);
+  text += fmt::format("; stop reason: {}; seed {}\n", reason_sentence(r, session), session.seed());
+  if (m.total.proposed > 0) {
+    text += fmt::format(
+        "drafts: {} steps, {} proposed, {} tested, {} accepted ({:.0f} % of tested), {:.2f} tokens a step\n", m.steps,
+        m.total.proposed, m.total.tested, m.total.accepted, 100 * acceptance(m).value_or(0),
+        mean_length(m).value_or(1));
+  }
+  if (const double wall = r.wall_seconds; wall > 0) {
+    const StageSeconds& s = m.seconds;
+    text += fmt::format(
+        "time: prefill {:.0f} %, draft {:.0f} %, verify {:.0f} %, sample {:.1f} %, rollback {:.1f} %, other {:.1f} %\n",
+        100 * s.prefill / wall, 100 * s.draft / wall, 100 * s.verify / wall, 100 * s.sample / wall,
+        100 * s.rollback / wall, 100 * other_seconds(m, wall) / wall);
+  }
+  return text + "speed: " + explanation(r, session);
+}
+
+}  // namespace tandem

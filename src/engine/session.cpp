@@ -1,0 +1,145 @@
+#include "src/engine/session.h"
+
+#include <algorithm>
+#include <random>
+
+#include "kernels/registry.h"
+#include "src/base/error.h"
+#include "src/base/stopwatch.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kDefaultContext = 4096;
+
+int checked_context(const std::optional<int>& wanted, int fallback, const Config& config, const char* key,
+                    const ModelFile& model) {
+  const int limit = model.spec.context;
+  if (wanted && *wanted > limit) {
+    config.options.refuse(key,
+                          fmt::format("expected 16..{}, the limit of {}, got {}", limit, model.file->name(), *wanted));
+  }
+  return wanted.value_or(std::min(limit, fallback));
+}
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+}  // namespace
+
+std::unique_ptr<ThreadPool> make_pool(int threads) {
+  return std::make_unique<ThreadPool>(threads > 0 ? threads : default_threads());
+}
+
+Session::Session(Config config, bool reference, const DrafterFactory& make)
+    : config_(std::move(config)), reference_(reference) {
+  const ScopedSeconds timer(load_seconds_);
+  seed_ = config_.seed ? *config_.seed : random_seed();
+  pool_ = make_pool(config_.runtime.threads);
+  backend_ = make_backend(reference ? "reference" : config_.runtime.backend, *pool_);
+  open_models();
+  load(make);
+  single_row_seconds_ = engine_->measure_single_row();
+}
+
+void Session::open_models() {
+  target_ = open_model(config_.target.model);
+  if (config_.draft.kind == "model") {
+    draft_ = open_model(config_.draft.model);
+    require_same_vocabulary(target_.tokenizer->vocabulary(), draft_->tokenizer->vocabulary(), target_.file->name(),
+                            draft_->file->name());
+  }
+  for (const TokenId id : config_.stop.token_ids) {
+    if (id >= target_.tokenizer->vocabulary().size()) {
+      config_.options.refuse("stop.token_ids",
+                             fmt::format("expected ids in 0..{}, the vocabulary of {}, got {}",
+                                         target_.tokenizer->vocabulary().size() - 1, target_.file->name(), id));
+    }
+  }
+  const bool wants_chat = config_.prompt.chat.value_or(!target_.template_text.empty());
+  if (wants_chat && target_.template_text.empty()) {
+    config_.options.refuse("prompt.chat", fmt::format("{} has no chat template; use false", target_.file->name()));
+  }
+  if (wants_chat) template_ = make_chat_template(target_.template_text, target_.file->name());
+}
+
+void Session::load(const DrafterFactory& make) {
+  const int context = checked_context(config_.target.context, kDefaultContext, config_, "target.context", target_);
+  target_model_ =
+      std::make_unique<Transformer>(target_.spec, *target_.file, *backend_, config_.runtime.prefill_chunk, context);
+  const KvType kv_type = reference_ ? backend_->preferred_kv_type() : config_.runtime.kv_cache;
+  draft_kv_type_ = reference_ ? kv_type : config_.draft.kv_cache.value_or(kv_type);
+
+  const Noise noise{seed_, 0};
+  engine_ = std::make_unique<Engine>(EngineParts{
+      .target = target_model_.get(),
+      .cache = target_model_->make_cache(context, kv_type),
+      .drafter = make(drafter_setup(context, noise)),
+      .policy =
+          std::make_unique<FixedLength>(config_.draft.length, config_.draft.max_nodes, config_.draft.min_probability),
+      .verifier = make_verifier(config_.verify.rule),
+      .sampler = Sampler(config_.sampling, noise, usable_tokens(target_)),
+      .prefill_chunk = config_.runtime.prefill_chunk,
+  });
+}
+
+DrafterSetup Session::drafter_setup(int context, const Noise& noise) {
+  DrafterSetup setup;
+  setup.kind = config_.draft.kind;
+  setup.sampling = config_.sampling;
+  setup.noise = noise;
+  setup.min_match = config_.draft.ngram_min_match;
+  setup.max_match = config_.draft.ngram_max_match;
+  setup.context = context;
+  if (draft_) {
+    setup.context =
+        std::min(context, checked_context(config_.draft.context, context, config_, "draft.context", *draft_));
+    draft_model_ = std::make_unique<Transformer>(draft_->spec, *draft_->file, *backend_, config_.runtime.prefill_chunk,
+                                                 setup.context);
+    setup.model = draft_model_.get();
+    setup.kv_type = draft_kv_type_;
+    setup.mask = usable_tokens(target_, &*draft_);
+  }
+  return setup;
+}
+
+std::vector<TokenId> Session::encode_raw(std::string_view text) const {
+  return target_.tokenizer->encode_prompt(text, Specials::parse);
+}
+
+std::vector<TokenId> Session::encode_chat(std::vector<ChatMessage> messages) const {
+  if (!template_) fail(ErrorKind::input, "{}: a chat needs prompt.chat true", target_.file->name());
+  const bool brings_system = !messages.empty() && messages.front().role == "system";
+  if (!config_.prompt.system.empty() && !brings_system) {
+    messages.insert(messages.begin(), {"system", config_.prompt.system});
+  }
+  return tandem::encode_chat(*target_.tokenizer, template_->render(messages));
+}
+
+std::string Session::marker_warning(std::string_view text) const {
+  if (!template_) return {};
+  for (const std::string& marker : template_->markers()) {
+    if (text.find(marker) != std::string_view::npos) {
+      return fmt::format(
+          "the prompt already holds {}, which stays plain text inside the user's turn; for a prompt that is "
+          "rendered already use --set prompt.chat=false",
+          marker);
+    }
+  }
+  return {};
+}
+
+StopRules Session::stop_rules(const std::atomic<bool>* cancel) const {
+  StopRules rules;
+  rules.end_ids = end_ids(target_.tokenizer->vocabulary());
+  rules.end_ids.insert(rules.end_ids.end(), config_.stop.token_ids.begin(), config_.stop.token_ids.end());
+  rules.strings = config_.stop.strings;
+  rules.max_tokens = config_.stop.max_tokens;
+  rules.time_limit_seconds = config_.stop.time_limit_seconds;
+  rules.cancel = cancel;
+  return rules;
+}
+
+}  // namespace tandem

@@ -1,0 +1,75 @@
+// Everything a configured run needs, brought up in order: pool, backend, models, tokenizer, template, engine.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "draft/registry.h"
+#include "src/engine/config.h"
+#include "src/engine/engine.h"
+#include "src/engine/generation.h"
+#include "src/engine/model_files.h"
+#include "src/text/chat_template.h"
+
+namespace tandem {
+
+class Session {
+ public:
+  // Replaces the configured drafter, for tests and experiments.
+  using DrafterFactory = std::function<std::unique_ptr<Drafter>(const DrafterSetup&)>;
+
+  // Opens models, checks the pair and loads weights. `reference`: F32 arithmetic on the reference backend. Throws
+  // Error.
+  explicit Session(Config config, bool reference = false, const DrafterFactory& make = make_drafter);
+
+  // Ids of a raw prompt, special tokens parsed, BOS as the model says.
+  std::vector<TokenId> encode_raw(std::string_view text) const;
+  // Ids of a chat; the configured system prompt comes first unless `messages` brings its own.
+  std::vector<TokenId> encode_chat(std::vector<ChatMessage> messages) const;
+  bool chat() const { return template_ != nullptr; }  // prompts are user turns
+  // A sentence when a raw text that will become a user's turn already holds the template's markers; empty = none.
+  std::string marker_warning(std::string_view text) const;
+
+  StopRules stop_rules(const std::atomic<bool>* cancel = nullptr) const;
+
+  Engine& engine() { return *engine_; }
+  const Tokenizer& tokenizer() const { return *target_.tokenizer; }
+  const Config& config() const { return config_; }
+  const ModelFile& target() const { return target_; }
+  const ModelFile* draft() const { return draft_ ? &*draft_ : nullptr; }
+  const Backend& backend() const { return *backend_; }
+  std::uint64_t seed() const { return seed_; }
+  int context() const { return engine_->cache().capacity(); }
+  KvType target_kv_type() const { return engine_->cache().type(); }
+  bool lossless() const { return engine_->verifier().lossless(); }
+  KvType draft_kv_type() const { return draft_kv_type_; }
+  double load_seconds() const { return load_seconds_; }
+  double single_row_seconds() const { return single_row_seconds_; }  // T(1) at an empty cache, measured at load
+  std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
+
+ private:
+  void open_models();
+  void load(const DrafterFactory& make);
+  DrafterSetup drafter_setup(int context, const Noise& noise);
+
+  Config config_;
+  bool reference_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<Backend> backend_;
+  ModelFile target_;
+  std::optional<ModelFile> draft_;
+  std::unique_ptr<ChatTemplate> template_;
+  std::unique_ptr<Transformer> target_model_, draft_model_;
+  std::unique_ptr<Engine> engine_;
+  std::uint64_t seed_ = 0;
+  KvType draft_kv_type_ = KvType::f16;
+  double load_seconds_ = 0;
+  double single_row_seconds_ = 0;
+};
+
+// A backend and its pool, for commands that run without a config file. `threads` 0 = the machine's default.
+std::unique_ptr<ThreadPool> make_pool(int threads);
+
+}  // namespace tandem

@@ -1,0 +1,183 @@
+// Engines on tiny models, and what every step of them must keep true.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "draft/registry.h"
+#include "src/engine/engine.h"
+#include "tests/engine/random_tree_drafter.h"
+#include "tests/engine/scripted_drafters.h"
+#include "tests/model/tiny_model.h"
+
+namespace tandem::test {
+
+inline constexpr TokenId kWords = 105;  // ids of the tiny vocabulary that are no control tokens
+
+inline std::vector<std::string> backends() { return {"reference", "cpu"}; }
+
+struct RigOptions {
+  int length = 4;
+  int max_nodes = kMaxTreeNodes;
+  int capacity = 96;
+  int prefill_chunk = 7;
+  std::uint64_t seed = 1;
+  SamplingOptions sampling{.temperature = 0, .top_k = 0, .top_p = 1};
+  TokenMask mask{};
+};
+
+// A target and a draft that often agrees with it, on one backend.
+class Rig {
+ public:
+  explicit Rig(const std::string& backend = "reference", int threads = 1)
+      : target_(options(backend, 0), backend, threads), draft_(options(backend, 0.3), backend, threads) {}
+
+  // Tests share models that differ in nothing.
+  static Rig& shared(const std::string& backend = "reference", int threads = 1) {
+    static std::map<std::pair<std::string, int>, std::unique_ptr<Rig>> rigs;
+    std::unique_ptr<Rig>& rig = rigs[{backend, threads}];
+    if (!rig) rig = std::make_unique<Rig>(backend, threads);
+    return *rig;
+  }
+
+  Transformer& target() { return target_.model; }
+  Transformer& draft() { return draft_.model; }
+  KvType kv_type() const { return target_.backend->preferred_kv_type(); }
+
+  Engine engine(std::unique_ptr<Drafter> drafter, const RigOptions& o = {},
+                std::unique_ptr<Verifier> verifier = make_verifier("rejection")) {
+    return Engine({.target = &target_.model,
+                   .cache = target_.model.make_cache(o.capacity, kv_type()),
+                   .drafter = std::move(drafter),
+                   .policy = std::make_unique<FixedLength>(o.length, o.max_nodes, 0),
+                   .verifier = std::move(verifier),
+                   .sampler = Sampler(o.sampling, {o.seed, 0}, o.mask),
+                   .prefill_chunk = o.prefill_chunk});
+  }
+
+  // The drafters of the product by their names; "self": the target drafts for itself.
+  std::unique_ptr<Drafter> drafter(const std::string& kind, const RigOptions& o = {}, int context = 0) {
+    DrafterSetup setup;
+    setup.kind = kind == "self" ? "model" : kind;
+    setup.sampling = o.sampling;
+    setup.noise = {o.seed, 0};
+    setup.model = kind == "self" ? &target_.model : &draft_.model;
+    setup.context = context > 0 ? context : o.capacity;
+    setup.kv_type = kv_type();
+    setup.mask = o.mask;
+    setup.min_match = 1;
+    return make_drafter(setup);
+  }
+  // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
+  static std::vector<std::string> kinds() {
+    return {"none", "ngram", "model", "self", "oracle", "wrong", "wrong-after-1", "random-tree"};
+  }
+  std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
+                                       const RigOptions& o = {}) {
+    if (kind == "oracle") return oracle(truth);
+    if (kind == "wrong") return wrong_after(0, truth);
+    if (kind == "wrong-after-1") return wrong_after(1, truth);
+    if (kind == "random-tree") {
+      std::vector<TokenId> words(kWords);
+      std::iota(words.begin(), words.end(), 0);
+      return std::make_unique<RandomTreeDrafter>(o.seed, words, truth);
+    }
+    return drafter(kind, o);
+  }
+
+  // Prompt and its plain answer of `count` tokens.
+  std::vector<TokenId> plain(const std::vector<TokenId>& prompt, int count, const RigOptions& o = {});
+
+  // All layers of the cache that a prefill of these tokens leaves.
+  std::vector<std::vector<std::byte>> prefilled(Transformer& model, std::span<const TokenId> tokens, int capacity) {
+    KvCache cache = model.make_cache(capacity, kv_type());
+    feed(model, cache, tokens);
+    return layers(cache, model.spec().layers);
+  }
+  static std::vector<std::vector<std::byte>> layers(const KvCache& cache, int count) {
+    std::vector<std::vector<std::byte>> bytes;
+    for (int i = 0; i < count; ++i) bytes.push_back(cache.snapshot(i));
+    return bytes;
+  }
+  // The target's cache holds the committed tokens less the pending one, bit for bit as a prefill of them.
+  void expect_true_cache(const Engine& engine) {
+    ASSERT_EQ(engine.cache().size(), engine.context().size() - 1);
+    const std::span<const TokenId> held = engine.context().tokens().first(engine.cache().size());
+    EXPECT_EQ(layers(engine.cache(), target().spec().layers), prefilled(target(), held, engine.cache().capacity()));
+  }
+
+ private:
+  static TinyOptions options(const std::string& backend, double noise) {
+    TinyOptions options;
+    options.width = options.ffn = 32;
+    options.heads = 2;
+    options.kv_heads = 1;
+    options.format = backend == "reference" ? Format::f32 : Format::q8_0;
+    options.tied = false;  // a tied embedding makes a random model repeat one token for ever
+    options.noise = noise;
+    return options;
+  }
+  TinyModel target_, draft_;
+};
+
+// Prefills the prompt and commits the first token.
+inline TokenId begin(Engine& engine, const std::vector<TokenId>& prompt) {
+  engine.start(prompt);
+  while (engine.prefill_chunk()) continue;
+  return engine.first_token();
+}
+
+// One step with all that holds after each: what was emitted is a path of the tree and one token more, the counts agree,
+// and nothing but the pending token waits for the cache. Returns how many tokens were committed.
+inline int checked_step(Engine& engine, int wanted) {
+  const Metrics before = engine.metrics();
+  const int base = engine.context().size();
+  const std::span<const TokenId> committed = engine.step(wanted);
+  const int count = static_cast<int>(committed.size());
+  const Metrics& after = engine.metrics();
+  const TokenTree& tree = engine.last_tree();
+  EXPECT_LE(count, wanted);
+  EXPECT_LE(count, tree.max_depth() + 1);
+  EXPECT_EQ(after.steps, before.steps + 1);
+  EXPECT_EQ(count, after.total.accepted - before.total.accepted + 1);
+  EXPECT_EQ(tree.size() - 1, after.total.proposed - before.total.proposed);
+  EXPECT_LE(after.total.accepted, after.total.tested);
+  EXPECT_LE(after.total.tested, after.total.proposed);
+  EXPECT_EQ(after.generated, 1 + after.total.accepted + after.steps - after.cut);
+  EXPECT_EQ(after.steps_by_rows[tree.size()], before.steps_by_rows[tree.size()] + 1);
+  int node = 0;
+  for (int i = 0; i + 1 < count; ++i) {
+    node = tree.child(node, committed[i]);
+    if (node < 0) {
+      ADD_FAILURE() << "token " << i << " of the step is not on a path of the tree";
+      break;
+    }
+  }
+  EXPECT_EQ(engine.context().size(), base + count);
+  EXPECT_EQ(engine.cache().size(), base + count - 1);
+  return count;
+}
+
+// Prompt and an answer of `count` tokens, every step checked.
+inline std::vector<TokenId> run(Engine& engine, const std::vector<TokenId>& prompt, int count) {
+  begin(engine, prompt);
+  for (int done = 1; done < count;) done += checked_step(engine, count - done);
+  return {engine.context().tokens().begin(), engine.context().tokens().end()};
+}
+
+inline std::vector<TokenId> Rig::plain(const std::vector<TokenId>& prompt, int count, const RigOptions& o) {
+  Engine plain_engine = engine(drafter("none"), o);
+  return run(plain_engine, prompt, count);
+}
+
+inline std::vector<TokenId> random_prompt(std::uint64_t seed, int count) {
+  std::mt19937_64 random(seed);
+  return random_tokens(random, count);
+}
+
+}  // namespace tandem::test

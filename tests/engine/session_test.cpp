@@ -1,0 +1,258 @@
+// A configured run from files to figures, on tiny models.
+#include "src/engine/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/base/error.h"
+#include "src/engine/report.h"
+#include "tests/model/tiny_model.h"
+
+namespace tandem::test {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+class SessionTest : public ::testing::TestWithParam<bool> {  // whether on the reference backend
+ protected:
+  // The hashes of these models are forgotten with the folder.
+  SessionTest() {
+    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+    TinyOptions options;
+    options.format = Format::q8_0;
+    options.tied = false;
+    options.width = options.ffn = 32;
+    options.heads = 2;
+    options.kv_heads = 1;
+    options.context = 8192;
+    options.edit = [](std::string_view name, std::string& data) {  // greedy answers never draw a control token
+      constexpr std::size_t kRowBytes = 34;
+      if (name == "output.weight") std::fill_n(data.begin() + 105 * kRowBytes, 3 * kRowBytes, '\0');
+    };
+    target_ = write_tiny_model(folder_, "target.gguf", options);
+    options.noise = 0.3;
+    options.context = 300;
+    short_draft_ = write_tiny_model(folder_, "short.gguf", options);
+    options.context = 8192;
+    draft_ = write_tiny_model(folder_, "draft.gguf", options);
+  }
+  ~SessionTest() override { ::unsetenv("XDG_CACHE_HOME"); }
+
+  Config config(const std::vector<std::string>& settings = {}) const {
+    Options options = Options::from_text("target: {context: 128}\nsampling: {temperature: 0, seed: 5}\n", "test.yaml");
+    options.set("target.model=" + target_);
+    options.set("runtime.prefill_chunk=16");
+    options.set("stop.max_tokens=20");
+    for (const std::string& setting : settings) options.set(setting);
+    return read_config(std::move(options));
+  }
+  Session session(const std::vector<std::string>& settings = {}) const { return Session(config(settings), GetParam()); }
+
+  std::string refusal(const std::vector<std::string>& settings) const {
+    try {
+      const Session session(config(settings), GetParam());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  static GenerationResult answer(Session& session, const std::string& prompt = "the hat in the inn") {
+    Generation generation(session.engine(), session.tokenizer(), session.encode_raw(prompt), session.stop_rules());
+    while (generation.advance()) continue;
+    return generation.result();
+  }
+
+  TempDir folder_;
+  std::string target_, draft_, short_draft_;
+};
+
+void expect_finite(const Json& json, const std::string& place) {
+  if (json.is_structured()) {
+    for (const auto& [key, value] : json.items()) expect_finite(value, place + "." + key);
+  } else if (json.is_number_float()) {
+    EXPECT_TRUE(std::isfinite(json.get<double>())) << place;
+  }
+}
+
+// The report, as a reader of its text gets it.
+Json report(const GenerationResult& result, const Session& session) {
+  Json json = to_json(result, session);
+  json["settings"] = settings_json(session);
+  expect_finite(json, "report");
+  return Json::parse(json.dump());
+}
+
+TEST_P(SessionTest, EveryDrafterGivesThePlainAnswer) {
+  Session plain = session({"draft.kind=none"});
+  const GenerationResult truth = answer(plain);
+  ASSERT_EQ(truth.ids.size(), 20u);
+  for (const std::vector<std::string>& settings :
+       std::vector<std::vector<std::string>>{{"draft.kind=ngram"},
+                                             {"draft.model=" + draft_},
+                                             {"draft.model=" + draft_, "draft.length=9", "runtime.threads=2"},
+                                             {"draft.model=" + short_draft_, "draft.context=16"}}) {
+    Session drafted = session(settings);
+    EXPECT_EQ(answer(drafted).ids, truth.ids) << ::testing::PrintToString(settings);
+    EXPECT_TRUE(drafted.lossless());
+  }
+}
+
+TEST_P(SessionTest, ReportHasEveryKeyOfTheContract) {
+  Session drafted = session({"draft.model=" + draft_});
+  const GenerationResult result = answer(drafted);
+  const Json json = report(result, drafted);
+  for (const char* key : {"ids", "text", "stop_reason", "prompt_tokens", "generated_tokens", "ttft_seconds",
+                          "tpot_seconds", "decode_tokens_per_second", "steps", "proposed", "tested", "accepted", "cut",
+                          "accepted_by_position", "seconds", "settings"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  for (const char* key : {"load", "prefill", "draft", "verify", "sample", "rollback", "other"}) {
+    ASSERT_TRUE(json["seconds"].contains(key)) << key;
+    EXPECT_GE(json["seconds"][key], 0) << key;
+  }
+  EXPECT_EQ(json["ids"], Json(result.ids));
+  EXPECT_EQ(json["stop_reason"], "length");
+  EXPECT_EQ(json["generated_tokens"], 20);
+  EXPECT_EQ(json["generated_tokens"], 1 + json["accepted"].get<int>() + json["steps"].get<int>());
+  int accepted = 0;
+  for (const Json& count : json["accepted_by_position"]) accepted += count.get<int>();
+  EXPECT_EQ(json["accepted"], accepted);
+  EXPECT_EQ(json["settings"]["seed"], 5);
+  EXPECT_EQ(json["settings"]["draft_kind"], "model");
+  EXPECT_EQ(json["settings"]["target"]["sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(json["settings"]["lossless"], true);
+}
+
+TEST_P(SessionTest, LoadIsInNoOtherFigure) {  // B44
+  Session drafted = session({"draft.model=" + draft_});
+  const GenerationResult result = answer(drafted);
+  const Json seconds = report(result, drafted)["seconds"];
+  EXPECT_GT(seconds["load"], 0);
+  EXPECT_LE(*result.ttft_seconds, result.wall_seconds);
+  double stages = 0;
+  for (const char* key : {"prefill", "draft", "verify", "sample", "rollback", "other"}) {
+    stages += seconds[key].get<double>();
+  }
+  EXPECT_NEAR(stages, result.wall_seconds, 1e-9);
+}
+
+TEST_P(SessionTest, RatesAreNullWhenNothingWasTimed) {  // B44
+  Session plain = session({"draft.kind=none", "stop.max_tokens=1"});
+  const Json one = report(answer(plain), plain);
+  EXPECT_TRUE(one["ttft_seconds"].is_number());
+  for (const char* key : {"tpot_seconds", "decode_tokens_per_second", "acceptance_rate", "mean_accepted_length"}) {
+    EXPECT_TRUE(one[key].is_null()) << key;
+  }
+  EXPECT_EQ(one["accepted_by_position"], Json::array());
+
+  Session stopped = session({"stop.time_limit_seconds=1e-9"});
+  const GenerationResult nothing = answer(stopped);
+  const Json none = report(nothing, stopped);
+  EXPECT_EQ(none["generated_tokens"], 0);
+  EXPECT_EQ(none["stop_reason"], "time");
+  EXPECT_TRUE(none["ttft_seconds"].is_null());
+  for (Session* each : {&plain, &stopped}) {
+    expect_finite(totals_json({}, *each), "totals");
+    EXPECT_TRUE(totals_json({nothing}, *each)["decode_tokens_per_second"].is_null());
+  }
+  for (const GenerationResult& result : {answer(plain), nothing}) {
+    const std::string summary = human_summary(result, plain);
+    for (const char* word : {"nan", "inf"}) EXPECT_THAT(summary, ::testing::Not(HasSubstr(word)));
+  }
+}
+
+TEST_P(SessionTest, CachedPromptIsReported) {
+  Session plain = session({"draft.kind=none"});
+  answer(plain);
+  const Json again = report(answer(plain), plain);
+  EXPECT_EQ(again["cached_prompt_tokens"], again["prompt_tokens"].get<int>() - 1);
+}
+
+TEST_P(SessionTest, TotalsAreSums) {
+  Session drafted = session({"draft.model=" + draft_});
+  std::vector<GenerationResult> results;
+  for (const char* prompt : {"a", "the thin hen", "in an inn"}) {
+    drafted.engine().reset();
+    results.push_back(answer(drafted, prompt));
+  }
+  const Json totals = totals_json(results, drafted);
+  std::int64_t steps = 0, accepted = 0;
+  std::size_t tokens = 0;
+  double decode = 0;
+  for (const GenerationResult& r : results) {
+    steps += r.metrics.steps, accepted += r.metrics.total.accepted, tokens += r.ids.size();
+    decode += *r.tpot_seconds * static_cast<double>(r.ids.size() - 1);
+  }
+  EXPECT_EQ(totals["prompts"], 3);
+  EXPECT_EQ(totals["steps"], steps);
+  EXPECT_EQ(totals["accepted"], accepted);
+  EXPECT_EQ(totals["generated_tokens"], tokens);
+  EXPECT_NEAR(totals["decode_tokens_per_second"], static_cast<double>(tokens - 3) / decode, 1e-6);
+}
+
+TEST_P(SessionTest, SummaryWarnsOfACutAnswerAndExplainsTheSpeed) {
+  Session drafted = session({"draft.model=" + draft_, "draft.length=2"});
+  const std::string summary = human_summary(answer(drafted), drafted);
+  for (const char* part : {"WARNING", "stop.max_tokens 20", "seed 5", "load", "tokens/s"}) {
+    EXPECT_THAT(summary, HasSubstr(part));
+  }
+  Session plain = session({"draft.kind=none"});
+  EXPECT_THAT(explanation(answer(plain), plain), HasSubstr("plain decoding"));
+}
+
+TEST_P(SessionTest, DraftContextFollowsTheTargets) {
+  int context = 0;
+  const auto probe = [&](const DrafterSetup& setup) {
+    context = setup.context;
+    return make_drafter(setup);
+  };
+  for (const auto& [setting, expected] : std::vector<std::pair<std::string, int>>{
+           {"draft.model=" + draft_, 6000}, {"draft.model=" + short_draft_, 300}, {"draft.kind=ngram", 6000}}) {
+    const Session session(config({setting, "target.context=6000"}), GetParam(), probe);
+    EXPECT_EQ(context, expected) << setting;
+  }
+  const Session smaller(config({"draft.model=" + draft_, "draft.context=64"}), GetParam(), probe);
+  EXPECT_EQ(context, 64);
+  const Session larger(config({"draft.model=" + draft_, "draft.context=512"}), GetParam(), probe);
+  EXPECT_EQ(context, 128);  // more than the target's 128 tokens never come
+}
+
+TEST_P(SessionTest, LimitsOfTheModelAreCheckedAtLoad) {
+  EXPECT_THAT(refusal({"target.context=8193"}), AllOf(HasSubstr("target.context"), HasSubstr("8192")));
+  EXPECT_THAT(refusal({"draft.model=" + short_draft_, "draft.context=301"}),
+              AllOf(HasSubstr("draft.context"), HasSubstr("300"), HasSubstr("short.gguf")));
+  EXPECT_THAT(refusal({"stop.token_ids=[108]"}), AllOf(HasSubstr("stop.token_ids"), HasSubstr("0..107")));
+  EXPECT_THAT(refusal({"prompt.chat=true"}), AllOf(HasSubstr("prompt.chat"), HasSubstr("no chat template")));
+}
+
+TEST_P(SessionTest, EndIdsOfModelAndUserStop) {
+  Session plain = session({"draft.kind=none"});
+  const std::vector<TokenId> ids = answer(plain).ids;
+  Session stopped = session({"draft.kind=ngram", "stop.token_ids=[" + std::to_string(ids[4]) + "]"});
+  const StopRules rules = stopped.stop_rules();
+  EXPECT_THAT(rules.end_ids, ::testing::IsSupersetOf({TokenId{105}, TokenId{107}, ids[4]}));
+  const GenerationResult result = answer(stopped);
+  EXPECT_EQ(result.stop_reason, StopReason::stop);
+  EXPECT_EQ(result.ids.back(), ids[4]);
+}
+
+TEST_P(SessionTest, PaddingAndUnusedIdsAreNeverDrawn) {  // B07: the embedding has 112 rows, the vocabulary 108 tokens
+  Session wild = session({"draft.model=" + draft_, "sampling.temperature=50", "sampling.top_k=0", "sampling.top_p=1",
+                          "stop.max_tokens=100"});
+  StopRules rules = wild.stop_rules();
+  rules.end_ids.clear();
+  Generation generation(wild.engine(), wild.tokenizer(), wild.encode_raw("a"), rules);
+  while (generation.advance()) continue;
+  EXPECT_EQ(generation.result().ids.size(), 100u);
+  for (const TokenId id : generation.result().ids) EXPECT_LT(id, 108);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, SessionTest, ::testing::Values(true, false),
+                         [](const auto& info) { return info.param ? "reference" : "cpu"; });
+
+}  // namespace
+}  // namespace tandem::test
