@@ -1,0 +1,24 @@
+#include "kernels/cpu/simd_portable.h"
+// The lanes come first: the kernels below are written in their terms.
+#include "kernels/cpu/attention-inl.h"
+#include "kernels/cpu/matmul_real-inl.h"
+#include "kernels/cpu/pointwise-inl.h"
+
+namespace tandem::cpu {
+
+void matmul_group_portable(const TileCall&);
+void matmul_block_portable(const TileCall&);
+
+extern const KernelTable kKernelsPortable;
+const KernelTable kKernelsPortable = {quantise_group,
+                                      quantise_blocks,
+                                      matmul_group_portable,
+                                      matmul_block_portable,
+                                      matmul_real,
+                                      attention,
+                                      rms_norm,
+                                      silu_gate,
+                                      add_rows,
+                                      to_half};
+
+}  // namespace tandem::cpu

@@ -1,0 +1,9 @@
+#include "kernels/cpu/simd_avx2.h"
+// The lanes come first: the kernels below are written in their terms.
+#include "kernels/cpu/matmul_block-inl.h"
+
+namespace tandem::cpu {
+
+void matmul_block_avx2(const TileCall& call) { matmul_block(call); }
+
+}  // namespace tandem::cpu

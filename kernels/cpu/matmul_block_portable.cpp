@@ -1,0 +1,9 @@
+#include "kernels/cpu/simd_portable.h"
+// The lanes come first: the kernels below are written in their terms.
+#include "kernels/cpu/matmul_block-inl.h"
+
+namespace tandem::cpu {
+
+void matmul_block_portable(const TileCall& call) { matmul_block(call); }
+
+}  // namespace tandem::cpu

@@ -1,0 +1,189 @@
+// Attention and the cache ops against the reference, and rows against the same rows alone.
+#include <algorithm>
+
+#include "kernels/reference/reference_backend.h"
+#include "tests/kernels/kernel_fixture.h"
+
+namespace tandem::test {
+namespace {
+
+constexpr float kEpsilon = 1.1920929e-7f;
+
+struct Shape {
+  int kv_heads, shared, head_dim, capacity;
+  int kv_cols() const { return kv_heads * head_dim; }
+  int cols() const { return kv_cols() * shared; }
+};
+
+// A cache of one layer and the inputs of a pass.
+class Cache {
+ public:
+  Cache(Backend& backend, const Shape& shape, KvType type) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(shape.kv_heads) * shape.capacity * shape.head_dim * bytes_of(type);
+    keys_ = backend.allocate(bytes);
+    values_ = backend.allocate(bytes);
+    layer = {keys_->data(), values_->data(), type, shape.kv_heads, shape.capacity, shape.head_dim};
+  }
+  KvLayer layer;
+
+ private:
+  std::unique_ptr<Buffer> keys_, values_;
+};
+
+// Ancestor masks of a random tree: parents before children.
+std::vector<std::uint64_t> random_tree(int rows, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::uint64_t> masks(rows);
+  for (int i = 0; i < rows; ++i) {
+    const int parent = i == 0 ? -1 : static_cast<int>(random() % (i + 1)) - 1;
+    masks[i] = (parent < 0 ? 0 : masks[parent]) | std::uint64_t{1} << i;
+  }
+  return masks;
+}
+
+class Attention : public IsaTest {
+ protected:
+  ThreadPool pool_{2};
+  std::unique_ptr<Backend> reference_ = make_reference_backend(pool_);
+};
+
+std::vector<float> attend(Backend& backend, const Shape& shape, KvType type, int base, int rows, int window,
+                          std::span<const std::uint64_t> ancestors) {
+  Cache cache(backend, shape, type);
+  auto keys = random_values(static_cast<std::size_t>(base + rows) * shape.kv_cols(), 1),
+       values = random_values(keys.size(), 2);
+  auto queries = random_values(static_cast<std::size_t>(rows) * shape.cols(), 3);
+  backend.store_kv(cache.layer, 0, rows_of(keys, base + rows, shape.kv_cols()),
+                   rows_of(values, base + rows, shape.kv_cols()));
+  std::vector<float> out(queries.size(), NAN);
+  backend.attention(rows_of(out, rows, shape.cols()), rows_of(queries, rows, shape.cols()), cache.layer, base,
+                    {1.f / std::sqrt(static_cast<float>(shape.head_dim)), window}, {ancestors});
+  return out;
+}
+
+TEST_P(Attention, MatchesTheReference) {
+  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const Shape shapes[] = {{2, 6, 128, 230}, {1, 7, 64, 230}, {1, 1, 8, 230}, {2, 2, 20, 230}};
+  for (const Shape& shape : shapes) {
+    for (const KvType type : {KvType::f16, KvType::f32}) {
+      for (const int base : {0, 63, 64, 200}) {
+        for (const int rows : {1, 20}) {
+          for (const int window : {0, 50}) {
+            for (const bool tree : {false, true}) {
+              const auto masks = tree ? random_tree(rows, base) : std::vector<std::uint64_t>{};
+              const auto got = attend(*cpu, shape, type, base, rows, window, masks);
+              const auto want = attend(*reference_, shape, type, base, rows, window, masks);
+              // Scores are sums of head_dim products of size up to 100, so weights are relatively wrong by at most
+              // e = 8 sqrt(head_dim) eps 100, and an average of values below 30 by 2 e 30.
+              // f16 caches hold equal bits unless a rounding step differs, which no key of these does.
+              const float bound = 2 * 8 * std::sqrt(static_cast<float>(shape.head_dim)) * kEpsilon * 100 * 30;
+              for (std::size_t i = 0; i < got.size(); ++i) {
+                ASSERT_NEAR(got[i], want[i], bound) << "head_dim " << shape.head_dim << " base " << base << " rows "
+                                                    << rows << " window " << window << " tree " << tree << " at " << i;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Attention, ARowOfAChainEqualsTheRowAlone) {
+  const Shape shape{2, 3, 64, 700};
+  for (const int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    const auto cpu = make_cpu_backend(GetParam(), pool);
+    for (const int base : {0, 130}) {
+      for (const int window : {0, 40}) {
+        constexpr int kRows = 100;
+        Cache cache(*cpu, shape, KvType::f16);
+        auto keys = random_values((base + kRows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
+        auto queries = random_values(kRows * shape.cols(), 3);
+        cpu->store_kv(cache.layer, 0, rows_of(keys, base + kRows, shape.kv_cols()),
+                      rows_of(values, base + kRows, shape.kv_cols()));
+        std::vector<float> alone(queries.size(), NAN);
+        for (int i = 0; i < kRows; ++i) {
+          cpu->attention(rows_of(alone, kRows, shape.cols()).slice(i, 1),
+                         rows_of(queries, kRows, shape.cols()).slice(i, 1), cache.layer, base + i, {0.125f, window},
+                         {});
+        }
+        for (const int rows : {2, 7, 8, 9, 33, 100}) {
+          std::vector<float> together(static_cast<std::size_t>(rows) * shape.cols(), NAN);
+          cpu->attention(rows_of(together, rows, shape.cols()), rows_of(queries, kRows, shape.cols()).slice(0, rows),
+                         cache.layer, base, {0.125f, window}, {});
+          ASSERT_EQ(std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)), 0)
+              << rows << " rows, base " << base << ", window " << window << ", threads " << threads;
+        }
+      }
+    }
+  }
+}
+
+// Each node of a tree against a causal chain of its own path.
+TEST_P(Attention, ANodeOfATreeEqualsTheChainOfItsPath) {
+  const Shape shape{2, 3, 64, 300};
+  for (const int threads : {1, 4}) {
+    ThreadPool pool(threads);
+    const auto cpu = make_cpu_backend(GetParam(), pool);
+    for (const int base : {0, 40, 128}) {
+      for (const int rows : {5, 64}) {
+        for (const int window : {0, 30}) {
+          const auto masks = random_tree(rows, rows + base);
+          auto keys = random_values((base + rows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
+          auto queries = random_values(rows * shape.cols(), 3);
+          Cache cache(*cpu, shape, KvType::f16);
+          cpu->store_kv(cache.layer, 0, rows_of(keys, base + rows, shape.kv_cols()),
+                        rows_of(values, base + rows, shape.kv_cols()));
+          std::vector<float> tree(queries.size(), NAN);
+          cpu->attention(rows_of(tree, rows, shape.cols()), rows_of(queries, rows, shape.cols()), cache.layer, base,
+                         {0.125f, window}, {masks});
+          for (int i = 0; i < rows; ++i) {
+            Cache chain(*cpu, shape, KvType::f16);
+            const Rows k = rows_of(keys, base + rows, shape.kv_cols()),
+                       v = rows_of(values, base + rows, shape.kv_cols());
+            cpu->store_kv(chain.layer, 0, k.slice(0, base), v.slice(0, base));
+            std::vector<int> path;
+            for (int j = 0; j <= i; ++j) {
+              if (masks[i] >> j & 1) path.push_back(j);
+            }
+            for (std::size_t p = 0; p < path.size(); ++p) {
+              const int slot = base + static_cast<int>(p);
+              cpu->store_kv(chain.layer, slot, k.slice(base + path[p], 1), v.slice(base + path[p], 1));
+            }
+            std::vector<float> want(shape.cols(), NAN);
+            cpu->attention(rows_of(want, 1, shape.cols()), rows_of(queries, rows, shape.cols()).slice(i, 1),
+                           chain.layer, base + static_cast<int>(path.size()) - 1, {0.125f, window}, {});
+            ASSERT_EQ(std::memcmp(want.data(), tree.data() + i * shape.cols(), want.size() * sizeof(float)), 0)
+                << "node " << i << " of " << rows << ", base " << base;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Attention, StoredAndMovedSlotsAreTheReferences) {
+  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const Shape shape{2, 1, 24, 40};
+  for (const KvType type : {KvType::f16, KvType::f32}) {
+    auto keys = random_values(20 * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
+    keys[3] = 1e6f;   // infinite in f16
+    keys[4] = 1e-7f;  // subnormal in f16
+    Cache got(*cpu, shape, type), want(*reference_, shape, type);
+    const std::vector<int> path{0, 3, 4, 9};
+    for (auto [backend, cache] : {std::pair{cpu.get(), &got}, std::pair{reference_.get(), &want}}) {
+      backend->store_kv(cache->layer, 5, rows_of(keys, 20, shape.kv_cols()), rows_of(values, 20, shape.kv_cols()));
+      backend->move_kv(cache->layer, 5, path);
+    }
+    const std::size_t bytes = static_cast<std::size_t>(shape.kv_heads) * shape.capacity * got.layer.slot_bytes();
+    EXPECT_EQ(std::memcmp(got.layer.keys, want.layer.keys, bytes), 0);
+    EXPECT_EQ(std::memcmp(got.layer.values, want.layer.values, bytes), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Attention, testing::ValuesIn(kAllIsas), isa_test_name);
+
+}  // namespace
+}  // namespace tandem::test

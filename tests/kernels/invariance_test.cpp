@@ -1,0 +1,102 @@
+// A row's bits never depend on the other rows of the call, on their number or on the threads.
+#include "tests/kernels/kernel_fixture.h"
+
+namespace tandem::test {
+namespace {
+
+class Invariance : public IsaTest {};
+
+// m = 1..64 in steps that meet every register block, 100 and 511.
+std::vector<int> row_counts() {
+  std::vector<int> counts;
+  for (int m = 1; m <= 64; m += m < 26 ? 1 : 3) counts.push_back(m);
+  counts.insert(counts.end(), {64, 100, 511});
+  return counts;
+}
+
+TEST_P(Invariance, MatmulRowsEqualTheRowAlone) {
+  constexpr int kCols = 512, kOutputs = 35, kRows = 511;
+  auto x = random_values(kRows * kCols, 3);
+  for (const Format format : kAllFormats) {
+    const auto data = random_weight(format, kOutputs, kCols, 5);
+    std::vector<float> alone(kRows * kOutputs, NAN);
+    for (const int threads : {1, 2, 3, 4}) {
+      ThreadPool pool(threads);
+      const auto cpu = make_cpu_backend(GetParam(), pool);
+      const auto weight = load(*cpu, format, kOutputs, kCols, data);
+      const auto run = [&](std::vector<float>& out, int first, int rows) {
+        const Projection p{rows_of(out, kRows, kOutputs).slice(first, rows), weight.get(), nullptr};
+        cpu->matmul({&p, 1}, rows_of(x, kRows, kCols).slice(first, rows));
+      };
+      if (threads == 1) {
+        for (int i = 0; i < kRows; ++i) run(alone, i, 1);
+      }
+      std::vector<float> together(alone.size());
+      for (const int rows : row_counts()) {
+        if (threads > 2 && rows > 12) continue;
+        std::fill(together.begin(), together.end(), NAN);
+        run(together, 0, rows);
+        ASSERT_EQ(std::memcmp(together.data(), alone.data(), sizeof(float) * rows * kOutputs), 0)
+            << format_info(format).name << ", " << rows << " rows, " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST_P(Invariance, MatmulRowsDoNotSeeTheirNeighbours) {
+  constexpr int kCols = 256, kOutputs = 16, kRows = 20;
+  ThreadPool pool(2);
+  const auto cpu = make_cpu_backend(GetParam(), pool);
+  for (const Format format : kAllFormats) {
+    const auto weight = load(*cpu, format, kOutputs, kCols, random_weight(format, kOutputs, kCols, 5));
+    auto x = random_values(kRows * kCols, 3), other = random_values(kRows * kCols, 4);
+    std::copy_n(x.begin() + 7 * kCols, kCols, other.begin() + 13 * kCols);
+    std::vector<float> a(kRows * kOutputs), b(kRows * kOutputs);
+    const Projection pa{rows_of(a, kRows, kOutputs), weight.get(), nullptr},
+        pb{rows_of(b, kRows, kOutputs), weight.get(), nullptr};
+    cpu->matmul({&pa, 1}, rows_of(x, kRows, kCols));
+    cpu->matmul({&pb, 1}, rows_of(other, kRows, kCols));
+    EXPECT_EQ(std::memcmp(a.data() + 7 * kOutputs, b.data() + 13 * kOutputs, sizeof(float) * kOutputs), 0)
+        << format_info(format).name;
+  }
+}
+
+TEST_P(Invariance, RowOpsEqualTheRowAlone) {
+  constexpr int kCols = 896, kRows = 100;
+  const auto source = random_values(kRows * kCols, 1), other = random_values(kRows * kCols, 2),
+             gain_values = random_values(kCols, 3);
+  std::vector<std::vector<float>> alone(3, std::vector<float>(kRows * kCols));
+  for (const int threads : {1, 2, 3, 4}) {
+    ThreadPool pool(threads);
+    const auto cpu = make_cpu_backend(GetParam(), pool);
+    const auto gain = load_vector(*cpu, gain_values);
+    auto x = source, up = other;
+    const auto run = [&](std::vector<std::vector<float>>& out, int first, int rows) {
+      const Rows in = rows_of(x, kRows, kCols).slice(first, rows), u = rows_of(up, kRows, kCols).slice(first, rows);
+      cpu->rms_norm(rows_of(out[0], kRows, kCols).slice(first, rows), in, *gain, 1e-6f);
+      cpu->gated(rows_of(out[1], kRows, kCols).slice(first, rows), in, u, Activation::silu);
+      out[2] = source;
+      cpu->add(rows_of(out[2], kRows, kCols).slice(first, rows), u);
+    };
+    if (threads == 1) {
+      std::vector<std::vector<float>> one(3, std::vector<float>(kRows * kCols));
+      for (int i = 0; i < kRows; ++i) {
+        run(one, i, 1);
+        for (int k = 0; k < 3; ++k) std::copy_n(one[k].begin() + i * kCols, kCols, alone[k].begin() + i * kCols);
+      }
+    }
+    for (const int rows : {1, 2, 3, 17, 64, 100}) {
+      std::vector<std::vector<float>> together(3, std::vector<float>(kRows * kCols));
+      run(together, 0, rows);
+      for (int k = 0; k < 3; ++k) {
+        ASSERT_EQ(std::memcmp(together[k].data(), alone[k].data(), sizeof(float) * rows * kCols), 0)
+            << "op " << k << ", " << rows << " rows, " << threads << " threads";
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Invariance, testing::ValuesIn(kAllIsas), isa_test_name);
+
+}  // namespace
+}  // namespace tandem::test
