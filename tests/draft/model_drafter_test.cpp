@@ -83,7 +83,7 @@ TEST(ModelDrafter, ProposesAChainDrawnFromItsProposals) {
     EXPECT_EQ(tree.proposal(node)->tokens, expected.tokens);
     EXPECT_EQ(tree.proposal(node)->probabilities, expected.probabilities);
     const TokenId token = tree.token(node + 1);
-    EXPECT_EQ(token, sampler.draw(expected, context.position(), node, DrawPurpose::draft));
+    EXPECT_EQ(token, sampler.draw(expected, context.position(), node + 1, DrawPurpose::draft));
     EXPECT_EQ(tree.parent(node + 1), node);
     EXPECT_EQ(tree.kind(node + 1), ChildKind::sampled);
     EXPECT_EQ(tree.source(node + 1), DraftSource::model);
