@@ -1,35 +1,14 @@
 // Drafters take no memory in the step loop once they are warm.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "draft/registry.h"
 #include "tests/model/tiny_model.h"
-
-namespace {
-std::atomic<long> allocations{0};
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  ++allocations;
-  void* memory = std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#include "tests/sample/allocation_counter.h"
 
 namespace tandem::test {
 namespace {
+
+using tandem::testing::allocations;
 
 // Allocations in 100 steps of growing, partly repeating text, after 100 steps of warming up.
 long allocations_when_warm(Drafter& drafter) {
@@ -40,22 +19,22 @@ long allocations_when_warm(Drafter& drafter) {
   FixedLength policy(4, 16, 0);
   long before = 0;
   for (int step = 0; step < 200; ++step) {
-    if (step == 100) before = allocations;
+    if (step == 100) before = allocations();
     policy.begin_step({8, 16});
     const TokenTree& tree = drafter.propose(context, policy);
     if (tree.size() > 1) context.push(tree.token(1));
     context.push(context.tokens()[random() % 20]);
   }
-  return allocations - before;
+  return allocations() - before;
 }
 
 TEST(DraftAllocation, NgramTakesNoMemoryOnceWarm) {
   DrafterSetup setup;
   setup.kind = "ngram";
   setup.context = 512;
-  const long at_start = allocations;
+  const long at_start = allocations();
   const auto drafter = make_drafter(setup);
-  EXPECT_GT(allocations, at_start) << "the counter does not count";
+  EXPECT_GT(allocations(), at_start) << "the counter does not count";
   EXPECT_EQ(allocations_when_warm(*drafter), 0);
 }
 
