@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/bandwidth.h"
+#include "kernels/cpu/yardstick.h"
 #include "kernels/registry.h"
 #include "src/base/half.h"
 

@@ -51,6 +51,8 @@ inline constexpr std::size_t attention_scratch_floats(int heads, int head_dim) {
   return (padded * 32 + queries * (2 * padded + kAttentionChunk + 3) + 15) / 16 * 16;
 }
 
+inline constexpr int kMultiplyLoopMacs = 16 * 64;
+
 struct KernelTable {
   // A group of `count` (<= 256) inputs of one row; inputs beyond count become zeros.
   void (*quantise_group)(const float* x, int count, GroupActs* acts);
@@ -63,6 +65,8 @@ struct KernelTable {
   void (*silu_gate)(float* out, const float* gate, const float* up, int count);
   void (*add)(float* y, const float* x, int count);
   void (*to_half)(std::uint8_t* out, const float* x, int count);
+  std::uint32_t (*read_lines)(const std::uint8_t* data, std::size_t bytes);  // of what was read, so that it is
+  std::int32_t (*multiply_loop)(int rounds);                                 // kMultiplyLoopMacs a round
 };
 
 }  // namespace tandem::cpu

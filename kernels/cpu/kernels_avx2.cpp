@@ -3,6 +3,7 @@
 #include "kernels/cpu/attention-inl.h"
 #include "kernels/cpu/matmul_real-inl.h"
 #include "kernels/cpu/pointwise-inl.h"
+#include "kernels/cpu/yardstick-inl.h"
 
 namespace tandem::cpu {
 
@@ -10,7 +11,8 @@ void matmul_group_avx2(const TileCall&);
 void matmul_block_avx2(const TileCall&);
 
 extern const KernelTable kKernelsAvx2;
-const KernelTable kKernelsAvx2 = {quantise_group, quantise_blocks, matmul_group_avx2, matmul_block_avx2, matmul_real,
-                                  attention,      rms_norm,        silu_gate,         add_rows,          to_half};
+const KernelTable kKernelsAvx2 = {quantise_group, quantise_blocks, matmul_group_avx2, matmul_block_avx2,
+                                  matmul_real,    attention,       rms_norm,          silu_gate,
+                                  add_rows,       to_half,         read_lines,        multiply_loop};
 
 }  // namespace tandem::cpu

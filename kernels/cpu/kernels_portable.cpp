@@ -3,6 +3,7 @@
 #include "kernels/cpu/attention-inl.h"
 #include "kernels/cpu/matmul_real-inl.h"
 #include "kernels/cpu/pointwise-inl.h"
+#include "kernels/cpu/yardstick-inl.h"
 
 namespace tandem::cpu {
 
@@ -19,6 +20,8 @@ const KernelTable kKernelsPortable = {quantise_group,
                                       rms_norm,
                                       silu_gate,
                                       add_rows,
-                                      to_half};
+                                      to_half,
+                                      read_lines,
+                                      multiply_loop};
 
 }  // namespace tandem::cpu

@@ -145,6 +145,7 @@ inline void transpose(F32x16* v) {
   return _mm256_set1_epi32(x);
 }
 [[gnu::always_inline]] inline I32x16 splat_int(const void* p) { return {splat256(p), splat256(p)}; }
+[[gnu::always_inline]] inline I32x16 load_int(const std::uint8_t* p) { return {load256(p), load256(p + 32)}; }
 [[gnu::always_inline]] inline I32x16 add_int(I32x16 x, I32x16 y) {
   return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
 }
@@ -229,6 +230,12 @@ template <typename Op>
 [[gnu::always_inline]] inline __m256i byte_products(__m256i w, __m256i q) {
   const __m256i code = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
   return _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(q, code));
+}
+// s += codes . four inputs, a lane its own inputs; pairs must fit int16.
+[[gnu::always_inline]] inline I32x16 dot_lanes(I32x16 s, U8x64 w, U8x64 q) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  return add_int(s, {_mm256_madd_epi16(_mm256_maddubs_epi16(w.a, q.a), ones),
+                     _mm256_madd_epi16(_mm256_maddubs_epi16(w.b, q.b), ones)});
 }
 // s += w[0..N) . q[0..4N)
 template <int kBits, int N>

@@ -108,6 +108,7 @@ constexpr int kBlockRows = 8;  // most rows of a register block
   std::memcpy(&x, p, sizeof x);
   return _mm512_set1_epi32(x);
 }
+[[gnu::always_inline]] inline I32x16 load_int(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
 [[gnu::always_inline]] inline I32x16 add_int(I32x16 a, I32x16 b) { return _mm512_add_epi32(a, b); }
 template <int N>
 [[gnu::always_inline]] inline I32x16 shift_left(I32x16 a) {
@@ -170,6 +171,8 @@ template <int N>
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(s) : "v"(w), "m"(*reinterpret_cast<const std::int32_t*>(q)));
   return s;
 }
+// s += codes . four inputs, a lane its own inputs.
+[[gnu::always_inline]] inline I32x16 dot_lanes(I32x16 s, U8x64 w, U8x64 q) { return _mm512_dpbusd_epi32(s, w, q); }
 // Where the sums of byte codes (offset 128) start.
 [[gnu::always_inline]] inline I32x16 start_of_bytes(const std::int32_t* minus_128_sum) {
   return splat_int(minus_128_sum);

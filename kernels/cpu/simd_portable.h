@@ -141,6 +141,11 @@ inline I32x16 splat_int(const void* p) {
   std::memcpy(&x, p, sizeof x);
   return each<I32x16>([&](int) { return x; });
 }
+inline I32x16 load_int(const std::uint8_t* p) {
+  I32x16 r;
+  std::memcpy(r.v, p, sizeof r.v);
+  return r;
+}
 inline I32x16 add_int(const I32x16& a, const I32x16& b) {
   return each<I32x16>([&](int i) { return a.v[i] + b.v[i]; });
 }
@@ -206,6 +211,13 @@ template <int kBits, int N>
 inline void dot_pair(I32x16& even, I32x16& odd, const U8x64* w, const std::int8_t* q) {
   dot<N>(even, w, q);
   dot<N>(odd, w + N, q + 4 * N);
+}
+inline I32x16 dot_lanes(const I32x16& s, const U8x64& w, const U8x64& q) {
+  return each<I32x16>([&](int i) {
+    std::int32_t sum = s.v[i];
+    for (int k = 4 * i; k < 4 * i + 4; ++k) sum += w.v[k] * static_cast<std::int8_t>(q.v[k]);
+    return sum;
+  });
 }
 template <int kBits, int N>
 inline void dot_pair_short(I32x16& even, I32x16& odd, const U8x64* w, const std::int8_t* q) {

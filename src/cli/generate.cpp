@@ -110,6 +110,8 @@ std::vector<std::vector<TokenId>> encode_all(const Arguments& a, const Session& 
 
 int run_many(const Arguments& a, Session& session, const std::vector<PromptRow>& rows) {
   const std::vector<std::vector<TokenId>> prompts = encode_all(a, session, rows);
+  const bool reports = a.json || !a.report_file.empty();
+  const nlohmann::ordered_json settings = reports ? settings_json(session) : nlohmann::ordered_json();
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::vector<GenerationResult> results;
   bool cancelled = false;
@@ -130,6 +132,7 @@ int run_many(const Arguments& a, Session& session, const std::vector<PromptRow>&
     }
     nlohmann::ordered_json json = {{"id", row.id}, {"task", row.task}};
     json.update(to_json(results.back(), session));
+    json["settings"] = settings;
     list.push_back(std::move(json));
     if (results.back().stop_reason == StopReason::cancel) {
       cancelled = true;
@@ -138,7 +141,7 @@ int run_many(const Arguments& a, Session& session, const std::vector<PromptRow>&
   }
   const nlohmann::ordered_json totals = totals_json(results, session);
   if (!a.quiet) say(fmt::format("{}\n", human_totals(results)));
-  write_report(a, {{"results", list}, {"totals", totals}, {"settings", settings_json(session)}});
+  if (reports) write_report(a, {{"results", list}, {"totals", totals}, {"settings", settings}});
   return cancelled ? 130 : 0;
 }
 

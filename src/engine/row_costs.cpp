@@ -23,20 +23,19 @@ std::vector<RowCost> measure_row_costs(Transformer& model, const std::vector<int
   std::vector<Position> positions(tokens.size());
   std::vector<int> wanted(tokens.size());
   std::iota(wanted.begin(), wanted.end(), 0);
-  const auto pass = [&](int count, bool all_logits) {
+  const auto pass = [&](int count, int with_logits) {
     std::iota(positions.begin(), positions.begin() + count, cache.size());
     const auto n = static_cast<std::size_t>(count);
-    const std::span<const int> logits_rows =
-        all_logits ? std::span(wanted).first(n) : std::span(wanted).subspan(n - 1, 1);
-    model.forward({std::span(tokens).first(n), std::span(positions).first(n), {}, logits_rows}, cache);
+    const auto last = std::span(wanted).first(n).last(static_cast<std::size_t>(with_logits));
+    model.forward({std::span(tokens).first(n), std::span(positions).first(n), {}, last}, cache);
   };
-  while (cache.size() < context) pass(std::min(model.max_rows(), context - cache.size()), false);
+  while (cache.size() < context) pass(std::min(model.max_rows(), context - cache.size()), 0);
 
   std::vector<std::vector<double>> seconds(rows.size());
   for (int repeat = -1; repeat < repeats; ++repeat) {  // round -1 warms up
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const double start = now_seconds();
-      pass(rows[i], rows[i] <= kMaxTreeNodes);
+      pass(rows[i], logits_rows(rows[i]));
       if (repeat >= 0) seconds[i].push_back(now_seconds() - start);
       cache.truncate(context);
       if (progress)

@@ -12,8 +12,11 @@ struct RowCost {
   double seconds_median, seconds_min;
 };
 
-// Times passes of each row count on top of `context` cached tokens, interleaved over `repeats` rounds. Up to
-// kMaxTreeNodes rows logits of every row are wanted, as in verification; beyond, of the last one only, as in prefill.
+// Rows of a pass whose logits are wanted: all up to kMaxTreeNodes, as in verification; beyond, the last one, as in
+// prefill.
+inline int logits_rows(int rows) { return rows <= kMaxTreeNodes ? rows : 1; }
+
+// Times passes of each row count on top of `context` cached tokens, interleaved over `repeats` rounds.
 // Throws Error(input) when they do not fit.
 std::vector<RowCost> measure_row_costs(Transformer& model, const std::vector<int>& rows, int context, int repeats,
                                        const std::function<void(int, int)>& progress = {});

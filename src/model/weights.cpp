@@ -57,6 +57,17 @@ std::size_t Weights::bytes_per_pass() const {
   return bytes;
 }
 
+double Weights::multiplies(int rows, int logits_rows) const {
+  const auto size = [](const Weight& w) { return static_cast<double>(w.rows) * w.cols; };
+  double layer_macs = 0;
+  for (const LayerWeights& l : layers) {
+    for (const auto* w : {&l.query, &l.key, &l.value, &l.attention_output, &l.gate, &l.up, &l.down}) {
+      layer_macs += size(**w);
+    }
+  }
+  return rows * layer_macs + logits_rows * size(head());
+}
+
 Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backend) {
   Loader load(file, backend);
   Weights weights;

@@ -28,6 +28,8 @@ struct Weights {
   const Weight& head() const { return output ? *output : *embedding; }
   // Bytes of the file that one pass over one row reads (the embedding as a table not counted).
   std::size_t bytes_per_pass() const;
+  // Multiply-adds of all matrices for `rows` rows of which `logits_rows` reach the output head; attention not counted.
+  double multiplies(int rows, int logits_rows) const;
 };
 
 // Loads every tensor the spec asks for, each checked for its shape. `file` must outlive the weights. Throws

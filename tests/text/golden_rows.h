@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "src/engine/model_files.h"
 #include "src/text/chat_template.h"
 #include "src/text/tokenizer.h"
 #include "tests/model_folder.h"
-#include "tests/text/golden_vocabulary.h"
 
 namespace tandem {
 
@@ -21,7 +21,7 @@ struct GoldenModel {
   GoldenModel(std::string name, std::string_view file)
       : golden_name(std::move(name)),
         gguf(GgufFile::open(model_path(file))),
-        tokenizer(make_tokenizer(golden_vocabulary(*gguf), file)) {}
+        tokenizer(make_tokenizer(read_vocabulary(*gguf), file)) {}
 
   std::string golden_name;  // the `model` of its rows
   std::unique_ptr<GgufFile> gguf;

@@ -1,0 +1,38 @@
+// What the machine can do at best: plain reading and plain multiplying, with this instruction set's widest loads and
+// dots.
+#pragma once
+#include "kernels/cpu/kernel_table.h"
+
+namespace tandem::cpu {
+namespace {
+
+// Reads whole groups of four lines, in four streams of lanes so that no sum waits for another.
+std::uint32_t read_lines(const std::uint8_t* data, std::size_t bytes) {
+  I32x16 sums[4] = {zeros_int(), zeros_int(), zeros_int(), zeros_int()};
+  for (std::size_t i = 0; i + 256 <= bytes; i += 256) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) sums[k] = add_int(sums[k], load_int(data + i + 64 * k));
+  }
+  return static_cast<std::uint32_t>(reduce_add_int(add_int(add_int(sums[0], sums[1]), add_int(sums[2], sums[3]))));
+}
+
+// Sixteen dots a round on registers only, enough chains to hide their latency.
+std::int32_t multiply_loop(int rounds) {
+  alignas(64) std::uint8_t ones[64];
+  for (std::uint8_t& byte : ones) byte = 1;
+  U8x64 w = load_codes(ones), q = w;
+  I32x16 sums[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) sums[i] = zeros_int();
+  for (int round = 0; round < rounds; ++round) {
+    asm volatile("" : "+m"(ones));  // each round is work of its own
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) sums[i] = dot_lanes(sums[i], w, q);
+  }
+#pragma GCC unroll 16
+  for (int i = 1; i < 16; ++i) sums[0] = add_int(sums[0], sums[i]);
+  return reduce_add_int(sums[0]);
+}
+
+}  // namespace
+}  // namespace tandem::cpu
