@@ -56,6 +56,17 @@ bool machine_has_f16c() {
 }  // namespace
 #endif
 
+int few_rows_prefetch_bytes() {
+#if defined(TANDEM_X86_KERNELS)
+  unsigned highest, ebx, ecx, edx;
+  const bool intel = __get_cpuid(0, &highest, &ebx, &ecx, &edx) != 0 && ebx == signature_INTEL_ebx &&
+                     ecx == signature_INTEL_ecx && edx == signature_INTEL_edx;
+  return intel ? 8192 : 0;
+#else
+  return 0;
+#endif
+}
+
 bool machine_has(Isa isa) {
 #if defined(TANDEM_X86_KERNELS)
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && machine_has_f16c();

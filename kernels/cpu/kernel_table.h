@@ -21,8 +21,9 @@ struct TileCall {
   int rows;
   float* out;  // [rows, outputs]
   std::ptrdiff_t out_stride;
-  int outputs;        // 1..16
-  const float* bias;  // [outputs] or null
+  int outputs;         // 1..16
+  const float* bias;   // [outputs] or null
+  int few_rows_ahead;  // bytes to prefetch ahead with few rows; 0 where the core reads ahead better alone
 };
 inline constexpr int kMaxTileRows = 128;
 

@@ -85,6 +85,7 @@ void Matmul::tiles(const Projection& projection, Rows x, Chunks chunks, int firs
       call.out = projection.out.row(row) + column;
       call.outputs = std::min(kTileOutputs, w.rows - column);
       call.bias = bias ? bias + column : nullptr;
+      call.few_rows_ahead = few_rows_ahead_;
       kernel(call);
     }
   }

@@ -4,6 +4,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_weight.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace tandem::cpu {
@@ -28,6 +29,7 @@ class Matmul {
 
   const KernelTable& kernels_;
   ThreadPool& pool_;
+  const int few_rows_ahead_ = few_rows_prefetch_bytes();
   std::unique_ptr<Pages> group_acts_, block_acts_;
   std::size_t group_capacity_ = 0, block_capacity_ = 0;
   bool uses_group_ = false, uses_block_ = false;

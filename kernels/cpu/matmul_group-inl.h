@@ -23,7 +23,8 @@ namespace {
 // Q4_K and Q5_K. Q5_K's codes take part as code - 16, so that a sum of 32 fits an int16; 16 x scale x sum(q) is added
 // back.
 template <Format F, int M, Unpack U>
-void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, float* sums, std::uint8_t* codes) {
+void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, float* sums, std::uint8_t* codes,
+                         [[maybe_unused]] int ahead) {
   using L = Layout<F>;
   constexpr bool kFive = L::kFiveBits;
   I32x16 acc[M];
@@ -35,7 +36,7 @@ void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, floa
     if constexpr (U == Unpack::reuse) {
       reuse_codes<16>(codes + 1024 * j, w);
     } else {
-      prefetch_ahead<F, M>(tile + L::kGroupBytes / 4 / 16 * 16 * j, L::kGroupBytes / 4 + 63);
+      prefetch(tile + ahead + L::kGroupBytes / 4 / 16 * 16 * j, L::kGroupBytes / 4 + 63);
       unpack_nibbles(pair, w);
       unpack_nibbles(pair + L::kCodes, w + 8);
       if constexpr (kFive) {
@@ -79,7 +80,8 @@ void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, floa
 }
 
 template <int M, Unpack U>
-void group_kernel_six_bits(const std::uint8_t* tile, int, const GroupActs* a, float* sums, std::uint8_t* codes) {
+void group_kernel_six_bits(const std::uint8_t* tile, int, const GroupActs* a, float* sums, std::uint8_t* codes,
+                           [[maybe_unused]] int ahead) {
   using L = Layout<Format::q6_k>;
   I32x16 acc[M];
 #pragma GCC unroll 8
@@ -90,7 +92,7 @@ void group_kernel_six_bits(const std::uint8_t* tile, int, const GroupActs* a, fl
     if constexpr (U == Unpack::reuse) {
       reuse_codes<8>(codes + 512 * j, w);
     } else {
-      prefetch_ahead<Format::q6_k, M>(tile + L::kGroupBytes / 8 * j, L::kGroupBytes / 8 + 24);
+      prefetch(tile + ahead + L::kGroupBytes / 8 * j, L::kGroupBytes / 8 + 24);
       unpack_six_bits(pair + L::kCodes * (j % 2), w);
       if constexpr (U == Unpack::fill) keep_codes<8>(codes + 512 * j, w);
     }
@@ -127,7 +129,10 @@ constexpr KernelSet<GroupActs> group_kernels(bool shares_codes, RowCounts<I...>)
           {group_kernel<F, I, Unpack::reuse>()...},
           Layout<F>::kGroupBytes,
           Layout<F>::kPair,
-          shares_codes};
+          shares_codes,
+          F == Format::q8_0   ? 0
+          : F == Format::q4_k ? 2
+                              : 1};
 }
 
 void matmul_group(const TileCall& call) {

@@ -16,10 +16,10 @@ constexpr int kPrefetchBytes = 8192;  // 8 to 64 KB ahead are equal on Zen 4, 4 
 
 enum class Unpack : std::uint8_t { direct, fill, reuse };
 
-// One group of 16 outputs x M rows: sums[M][16] += tile group . acts.
+// One group of 16 outputs x M rows: sums[M][16] += tile group . acts. Prefetches `ahead` bytes behind what it reads.
 template <typename Acts>
 using GroupKernel = void (*)(const std::uint8_t* tile, int sub_blocks, const Acts* acts, float* sums,
-                             std::uint8_t* codes);
+                             std::uint8_t* codes, int ahead);
 
 // 1, 2, .. kBlockRows as template arguments.
 template <int... I>
@@ -44,15 +44,11 @@ struct KernelSet {
   GroupKernel<Acts> direct[kBlockRows], fill[kBlockRows], reuse[kBlockRows];
   int group_bytes, pair_bytes;
   bool shares_codes;  // several row blocks share unpacked codes
+  int few_rows;       // up to so many rows some cores read ahead better alone: TileCall::few_rows_ahead decides
 };
 
-// Prefetches the lines that lie kPrefetchBytes behind [p, p + bytes). With very few rows the core reads ahead well
-// enough alone.
-template <Format F, int M>
-[[gnu::always_inline]] inline void prefetch_ahead(const std::uint8_t* p, int bytes) {
-  if (M > (F == Format::q8_0 ? 0 : F == Format::q4_k ? 2 : 1)) {
-    for (int i = 0; i < bytes; i += 64) prefetch_line(p + kPrefetchBytes + i);
-  }
+[[gnu::always_inline]] inline void prefetch(const std::uint8_t* p, int bytes) {
+  for (int i = 0; i < bytes; i += 64) prefetch_line(p + i);
 }
 
 template <int N>
@@ -86,16 +82,18 @@ inline void matmul_tile(const TileCall& call, const KernelSet<Acts>& set) {
   const auto big = share ? set.reuse[rows_big - 1] : first;
   const auto small = rows_big == 1 ? big : share ? set.reuse[rows_big - 2] : set.direct[rows_big - 2];
 
+  const int ahead = call.rows > set.few_rows ? kPrefetchBytes : call.few_rows_ahead;
+
   const std::uint8_t* tile = call.tile;
   const Acts* acts = reinterpret_cast<const Acts*>(call.acts);
   const int blocks = (call.cols + kSubBlock - 1) / kSubBlock;
   for (int b = 0; b < blocks; b += 8, acts += call.act_rows) {
     const int n = blocks - b < 8 ? (blocks - b + 1) / 2 * 2 : 8;
-    first(tile, n, acts, sums, codes);
+    first(tile, n, acts, sums, codes, ahead);
     int r = rows_big;
-    for (int p = 1; p < parts_big; ++p, r += rows_big) big(tile, n, acts + r, sums + 16 * r, codes);
+    for (int p = 1; p < parts_big; ++p, r += rows_big) big(tile, n, acts + r, sums + 16 * r, codes, ahead);
     for (int p = parts_big > 1 ? parts_big : 1; p < parts; ++p, r += rows_big - 1)
-      small(tile, n, acts + r, sums + 16 * r, codes);
+      small(tile, n, acts + r, sums + 16 * r, codes, ahead);
     tile += n == 8 ? set.group_bytes : n / 2 * set.pair_bytes;
   }
   write_tile(call, sums);
