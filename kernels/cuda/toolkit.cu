@@ -1,7 +1,7 @@
 // Keeps the CUDA toolchain building (sm_80, sm_90, sm_100 and PTX) on machines without a GPU.
-#include "kernels/cuda/toolkit.h"
-
 #include <cuda_runtime.h>
+
+#include "kernels/cuda/toolkit.h"
 
 namespace tandem {
 
