@@ -18,21 +18,21 @@ namespace tandem {
 struct GgufTensor {
   std::string name;
   Format format;
-  std::vector<std::int64_t> shape;       // as in the file, fastest first; 1..4 dimensions, each >= 1
-  std::span<const std::byte> data;       // inside the mapping; lives as long as the file
+  std::vector<std::int64_t> shape;  // as in the file, fastest first; 1..4 dimensions, each >= 1
+  std::span<const std::byte> data;  // inside the mapping; lives as long as the file
   std::int64_t columns() const { return shape[0]; }
-  std::int64_t rows() const;             // product of the other dimensions
+  std::int64_t rows() const;  // product of the other dimensions
 };
 
 // A metadata value. Integers of all widths widen to 64 bits (sign kept); arrays hold one element type.
-using GgufArray = std::variant<std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>, std::vector<bool>,
-                               std::vector<std::string>>;
+using GgufArray = std::variant<std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>,
+                               std::vector<bool>, std::vector<std::string>>;
 using GgufValue = std::variant<std::int64_t, std::uint64_t, double, bool, std::string, GgufArray>;
 
 class GgufFile {
  public:
-  // Maps and checks the whole directory (not the weights). Throws Error(file) naming file, field or tensor, needed and actual
-  // size, within a second and without reserving memory for absurd counts.
+  // Maps and checks the whole directory (not the weights). Throws Error(file) naming file, field or tensor, needed and
+  // actual size, within a second and without reserving memory for absurd counts.
   static std::unique_ptr<GgufFile> open(const std::string& path);
 
   const std::string& path() const;
@@ -43,8 +43,8 @@ class GgufFile {
 
   const std::map<std::string, GgufValue, std::less<>>& metadata() const;
   bool has(std::string_view key) const;
-  // Typed reads. Missing key or other type: Error(model) naming file, key, expected and actual type. The `_or` forms give the
-  // default when the key is missing (another type still throws).
+  // Typed reads. Missing key or other type: Error(model) naming file, key, expected and actual type. The `_or` forms
+  // give the default when the key is missing (another type still throws).
   std::string text(std::string_view key) const;
   std::string text_or(std::string_view key, std::string fallback) const;
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high) const;  // range checked
