@@ -49,7 +49,7 @@ namespace {
 
 // Not among the names that clang 14 knows.
 bool machine_has_f16c() {
-  unsigned eax, ebx, ecx, edx;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
@@ -58,7 +58,7 @@ bool machine_has_f16c() {
 
 int few_rows_prefetch_bytes() {
 #if defined(TANDEM_X86_KERNELS)
-  unsigned highest, ebx, ecx, edx;
+  unsigned highest = 0, ebx = 0, ecx = 0, edx = 0;
   const bool intel = __get_cpuid(0, &highest, &ebx, &ecx, &edx) != 0 && ebx == signature_INTEL_ebx &&
                      ecx == signature_INTEL_ecx && edx == signature_INTEL_edx;
   return intel ? 8192 : 0;

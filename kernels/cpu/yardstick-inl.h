@@ -16,18 +16,26 @@ std::uint32_t read_lines(const std::uint8_t* data, std::size_t bytes) {
   return static_cast<std::uint32_t>(reduce_add_int(add_int(add_int(sums[0], sums[1]), add_int(sums[2], sums[3]))));
 }
 
-// Sixteen dots a round on registers only, enough chains to hide their latency.
+// Sixteen dots a round, enough chains to hide their latency. The compiler must not see that all factors are one and all
+// chains equal: it would compute one of them.
 std::int32_t multiply_loop(int rounds) {
-  alignas(64) std::uint8_t ones[64];
-  for (std::uint8_t& byte : ones) byte = 1;
-  U8x64 w = load_codes(ones), q = w;
+  alignas(64) std::uint8_t ones[8][64];
+  for (auto& row : ones) {
+    for (std::uint8_t& byte : row) byte = 1;
+  }
+  std::int32_t starts[16] = {};
+  asm volatile("" : "+m"(starts));
   I32x16 sums[16];
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) sums[i] = zeros_int();
+  for (int i = 0; i < 16; ++i) sums[i] = splat_int(starts + i);
   for (int round = 0; round < rounds; ++round) {
-    asm volatile("" : "+m"(ones));  // each round is work of its own
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) sums[i] = dot_lanes(sums[i], w, q);
+    asm volatile("" : "+m"(ones));
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const U8x64 w = load_codes(ones[k]);
+#pragma GCC unroll 4
+      for (int l = 0; l < 4; ++l) sums[4 * k + l] = dot_lanes(sums[4 * k + l], w, load_codes(ones[4 + l]));
+    }
   }
 #pragma GCC unroll 16
   for (int i = 1; i < 16; ++i) sums[0] = add_int(sums[0], sums[i]);
