@@ -26,16 +26,15 @@ template <Format F, int M, Unpack U>
 void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, float* sums, std::uint8_t* codes,
                          [[maybe_unused]] int ahead) {
   using L = Layout<F>;
-  constexpr bool kFive = L::kFiveBits;
+  constexpr bool kFive = L::kFiveBits, kInterleave = M >= kInterleavedRows;
   I32x16 acc[M];
 #pragma GCC unroll 8
   for (int m = 0; m < M; ++m) acc[m] = zeros_int();
   for (int j = 0; j < 4; ++j) {
     const std::uint8_t* pair = tile + L::kPair * j;
+    std::uint8_t* const unpacked = codes + 1024 * j;
     U8x64 w[16];
-    if constexpr (U == Unpack::reuse) {
-      reuse_codes<16>(codes + 1024 * j, w);
-    } else {
+    if constexpr (U != Unpack::reuse) {
       prefetch(tile + ahead + L::kGroupBytes / 4 / 16 * 16 * j, L::kGroupBytes / 4 + 63);
       unpack_nibbles(pair, w);
       unpack_nibbles(pair + L::kCodes, w + 8);
@@ -43,18 +42,25 @@ void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, floa
         add_fifth_bits(pair + 256, w);
         add_fifth_bits(pair + L::kCodes + 256, w + 8);
       }
-      if constexpr (U == Unpack::fill) keep_codes<16>(codes + 1024 * j, w);
+      if constexpr (U == Unpack::fill || kInterleave) keep_codes<16>(unpacked, w);
+    } else if constexpr (!kInterleave) {
+      reuse_codes<16>(unpacked, w);
     }
     const I16x32 scales = load_unsigned_pairs(pair + 2 * L::kCodes);
+    I32x16 even[M], odd[M];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) {
-      I32x16 even = zeros_int(), odd = zeros_int();
-      if constexpr (kFive) {
-        even = splat_int(a[m].minus_16_sum32 + 2 * j);
-        odd = splat_int(a[m].minus_16_sum32 + 2 * j + 1);
+      even[m] = kFive ? splat_int(a[m].minus_16_sum32 + 2 * j) : zeros_int();
+      odd[m] = kFive ? splat_int(a[m].minus_16_sum32 + 2 * j + 1) : zeros_int();
+      if constexpr (!kInterleave) {
+        dot_pair<kFive ? 5 : 4, 8>(even[m], odd[m], w, a[m].q + 64 * j);
+        acc[m] = add_scaled_pair(acc[m], even[m], odd[m], scales);
       }
-      dot_pair<kFive ? 5 : 4, 8>(even, odd, w, a[m].q + 64 * j);
-      acc[m] = add_scaled_pair(acc[m], even, odd, scales);
+    }
+    if constexpr (kInterleave) {
+      dot_rows<kFive ? 5 : 4, 8, M>(even, odd, unpacked, [&](int m) { return a[m].q + 64 * j; });
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) acc[m] = add_scaled_pair(acc[m], even[m], odd[m], scales);
     }
   }
   const F32x16 d = load_half(tile + L::kGroupEnd), dmin = load_half(tile + L::kGroupEnd + 32);
@@ -83,25 +89,36 @@ template <int M, Unpack U>
 void group_kernel_six_bits(const std::uint8_t* tile, int, const GroupActs* a, float* sums, std::uint8_t* codes,
                            [[maybe_unused]] int ahead) {
   using L = Layout<Format::q6_k>;
+  constexpr bool kInterleave = M >= kInterleavedRows;
   I32x16 acc[M];
 #pragma GCC unroll 8
   for (int m = 0; m < M; ++m) acc[m] = zeros_int();
   for (int j = 0; j < 8; ++j) {
     const std::uint8_t* pair = tile + L::kPair * (j / 2);
+    std::uint8_t* const unpacked = codes + 512 * j;
     U8x64 w[8];
-    if constexpr (U == Unpack::reuse) {
-      reuse_codes<8>(codes + 512 * j, w);
-    } else {
+    if constexpr (U != Unpack::reuse) {
       prefetch(tile + ahead + L::kGroupBytes / 8 * j, L::kGroupBytes / 8 + 24);
       unpack_six_bits(pair + L::kCodes * (j % 2), w);
-      if constexpr (U == Unpack::fill) keep_codes<8>(codes + 512 * j, w);
+      if constexpr (U == Unpack::fill || kInterleave) keep_codes<8>(unpacked, w);
+    } else if constexpr (!kInterleave) {
+      reuse_codes<8>(unpacked, w);
     }
     const I16x32 scales = load_signed_pairs(pair + 2 * L::kCodes + 32 * (j % 2));
+    I32x16 even[M], odd[M];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) {
-      I32x16 even = splat_int(a[m].minus_32_sum16 + 2 * j), odd = splat_int(a[m].minus_32_sum16 + 2 * j + 1);
-      dot_pair<6, 4>(even, odd, w, a[m].q + 32 * j);
-      acc[m] = add_scaled_pair(acc[m], even, odd, scales);
+      even[m] = splat_int(a[m].minus_32_sum16 + 2 * j);
+      odd[m] = splat_int(a[m].minus_32_sum16 + 2 * j + 1);
+      if constexpr (!kInterleave) {
+        dot_pair<6, 4>(even[m], odd[m], w, a[m].q + 32 * j);
+        acc[m] = add_scaled_pair(acc[m], even[m], odd[m], scales);
+      }
+    }
+    if constexpr (kInterleave) {
+      dot_rows<6, 4, M>(even, odd, unpacked, [&](int m) { return a[m].q + 32 * j; });
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) acc[m] = add_scaled_pair(acc[m], even[m], odd[m], scales);
     }
   }
   const F32x16 d = load_half(tile + L::kGroupEnd);

@@ -26,6 +26,7 @@ constexpr int kBlockRows = 4;  // the same templates; instrumented, those of 8 r
 #else
 constexpr int kBlockRows = 8;  // most rows of a register block
 #endif
+constexpr int kInterleavedRows = kBlockRows + 1;  // never: too few registers
 
 [[gnu::always_inline]] inline __m256i lanes_below8(int n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

@@ -200,6 +200,22 @@ template <int kBits, int N>
   even = add_int(even, even2);
   odd = add_int(odd, odd2);
 }
+// The same for M rows, input by input: 2 M chains side by side instead of two at a time (Q4_K on Sapphire Rapids: 266
+// instead of 246 GMAC/s at 16 rows, 286 instead of 254 at 128). Codes come from memory, so that sums have the
+// registers. `q(m)` points to the inputs of row m.
+constexpr int kInterleavedRows = 4;  // from so many rows on
+template <int kBits, int N, int M, typename Inputs>
+[[gnu::always_inline]] inline void dot_rows(I32x16* even, I32x16* odd, const std::uint8_t* codes, const Inputs& q) {
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i) {
+    const U8x64 first = load_codes(codes + 64 * i), second = load_codes(codes + 64 * (N + i));
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m) {
+      even[m] = dot4(even[m], first, q(m) + 4 * i);
+      odd[m] = dot4(odd[m], second, q(m) + 4 * N + 4 * i);
+    }
+  }
+}
 // 32 bytes to int16.
 [[gnu::always_inline]] inline I16x32 load_unsigned_pairs(const std::uint8_t* p) {
   return _mm512_cvtepu8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));

@@ -24,7 +24,8 @@ struct alignas(16) U8x64 {
   std::uint8_t v[64];
 };
 
-constexpr int kBlockRows = 2;  // most rows of a register block
+constexpr int kBlockRows = 2;                     // most rows of a register block
+constexpr int kInterleavedRows = kBlockRows + 1;  // never: too few registers
 
 template <typename V, typename Op>
 [[gnu::always_inline]] inline V each(Op op) {
