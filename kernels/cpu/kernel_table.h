@@ -66,7 +66,7 @@ struct KernelTable {
   void (*silu_gate)(float* out, const float* gate, const float* up, int count);
   void (*add)(float* y, const float* x, int count);
   void (*to_half)(std::uint8_t* out, const float* x, int count);
-  std::uint32_t (*read_lines)(const std::uint8_t* data, std::size_t bytes);  // of what was read, so that it is
+  std::uint32_t (*read_lines)(const std::uint8_t* data, std::size_t bytes);  // XOR of the words, so that they are read
   std::int32_t (*multiply_loop)(int rounds);                                 // kMultiplyLoopMacs a round
 };
 

@@ -147,6 +147,9 @@ inline void transpose(F32x16* v) {
 }
 [[gnu::always_inline]] inline I32x16 splat_int(const void* p) { return {splat256(p), splat256(p)}; }
 [[gnu::always_inline]] inline I32x16 load_int(const std::uint8_t* p) { return {load256(p), load256(p + 32)}; }
+[[gnu::always_inline]] inline I32x16 xor_int(I32x16 a, I32x16 b) {
+  return {_mm256_xor_si256(a.a, b.a), _mm256_xor_si256(a.b, b.b)};
+}
 [[gnu::always_inline]] inline I32x16 add_int(I32x16 x, I32x16 y) {
   return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
 }

@@ -109,6 +109,7 @@ constexpr int kBlockRows = 8;  // most rows of a register block
   return _mm512_set1_epi32(x);
 }
 [[gnu::always_inline]] inline I32x16 load_int(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
+[[gnu::always_inline]] inline I32x16 xor_int(I32x16 a, I32x16 b) { return _mm512_xor_si512(a, b); }
 [[gnu::always_inline]] inline I32x16 add_int(I32x16 a, I32x16 b) { return _mm512_add_epi32(a, b); }
 template <int N>
 [[gnu::always_inline]] inline I32x16 shift_left(I32x16 a) {

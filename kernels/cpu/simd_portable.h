@@ -147,6 +147,9 @@ inline I32x16 load_int(const std::uint8_t* p) {
   std::memcpy(r.v, p, sizeof r.v);
   return r;
 }
+inline I32x16 xor_int(const I32x16& a, const I32x16& b) {
+  return each<I32x16>([&](int i) { return a.v[i] ^ b.v[i]; });
+}
 inline I32x16 add_int(const I32x16& a, const I32x16& b) {
   return each<I32x16>([&](int i) { return a.v[i] + b.v[i]; });
 }

@@ -6,14 +6,17 @@
 namespace tandem::cpu {
 namespace {
 
-// Reads whole groups of four lines, in four streams of lanes so that no sum waits for another.
+// Reads whole groups of four lines, in four streams of lanes so that none waits for another. Returns the words' XOR.
 std::uint32_t read_lines(const std::uint8_t* data, std::size_t bytes) {
-  I32x16 sums[4] = {zeros_int(), zeros_int(), zeros_int(), zeros_int()};
+  I32x16 seen[4] = {zeros_int(), zeros_int(), zeros_int(), zeros_int()};
   for (std::size_t i = 0; i + 256 <= bytes; i += 256) {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) sums[k] = add_int(sums[k], load_int(data + i + 64 * k));
+    for (int k = 0; k < 4; ++k) seen[k] = xor_int(seen[k], load_int(data + i + 64 * k));
   }
-  return static_cast<std::uint32_t>(reduce_add_int(add_int(add_int(sums[0], sums[1]), add_int(sums[2], sums[3]))));
+  std::uint32_t words[64], all = 0;
+  std::memcpy(words, seen, sizeof words);
+  for (const std::uint32_t word : words) all ^= word;
+  return all;
 }
 
 // Sixteen dots a round, enough chains to hide their latency. The compiler must not see that all factors are one and all
