@@ -9,6 +9,12 @@
 
 namespace tandem::cpu {
 
+// How many bytes ahead of what it reads a pass asks for weights, as suits the machine's cores; 0 for not at all.
+struct ReadAhead {
+  int few_rows_l2 = 0;  // into L2, with the few rows that some cores read ahead for better alone
+  int l1 = 0;           // into L1, where a kernel has issue slots left for it; 0 is the line about to be read
+};
+
 // A tile of 16 outputs times `rows` rows (at most kMaxTileRows).
 struct TileCall {
   Format format;
@@ -21,9 +27,9 @@ struct TileCall {
   int rows;
   float* out;  // [rows, outputs]
   std::ptrdiff_t out_stride;
-  int outputs;         // 1..16
-  const float* bias;   // [outputs] or null
-  int few_rows_ahead;  // bytes to prefetch ahead with few rows; 0 where the core reads ahead better alone
+  int outputs;        // 1..16
+  const float* bias;  // [outputs] or null
+  ReadAhead read_ahead;
 };
 inline constexpr int kMaxTileRows = 128;
 

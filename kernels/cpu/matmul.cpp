@@ -79,13 +79,13 @@ void Matmul::tiles(const Projection& projection, Rows x, Chunks chunks, int firs
     call.x = x.row(row);
     call.x_stride = x.stride;
     call.out_stride = projection.out.stride;
+    call.read_ahead = read_ahead_;
     for (int t = first; t < last; ++t) {
       const int column = kTileOutputs * t;
       call.tile = w.tiles.data + t * w.tile_bytes;
       call.out = projection.out.row(row) + column;
       call.outputs = std::min(kTileOutputs, w.rows - column);
       call.bias = bias ? bias + column : nullptr;
-      call.few_rows_ahead = few_rows_ahead_;
       kernel(call);
     }
   }

@@ -29,7 +29,7 @@ class Matmul {
 
   const KernelTable& kernels_;
   ThreadPool& pool_;
-  const int few_rows_ahead_ = few_rows_prefetch_bytes();
+  const ReadAhead read_ahead_ = machine_read_ahead();
   std::unique_ptr<Pages> group_acts_, block_acts_;
   std::size_t group_capacity_ = 0, block_capacity_ = 0;
   bool uses_group_ = false, uses_block_ = false;

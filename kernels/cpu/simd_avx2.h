@@ -289,8 +289,11 @@ template <int kBits, int N>
   const __m256i x = splat256(two);
   return add_int(s, {_mm256_madd_epi16(factors.a, x), _mm256_madd_epi16(factors.b, x)});
 }
-[[gnu::always_inline]] inline void prefetch_line(const std::uint8_t* p) {
+[[gnu::always_inline]] inline void prefetch_l2(const std::uint8_t* p) {
   _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+}
+[[gnu::always_inline]] inline void prefetch_l1(const std::uint8_t* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
 }
 
 }  // namespace

@@ -236,8 +236,11 @@ template <int kBits, int N, int M, typename Inputs>
 }
 
 // Into L2: into L1 the misses in flight run out.
-[[gnu::always_inline]] inline void prefetch_line(const std::uint8_t* p) {
+[[gnu::always_inline]] inline void prefetch_l2(const std::uint8_t* p) {
   _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+}
+[[gnu::always_inline]] inline void prefetch_l1(const std::uint8_t* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
 }
 
 }  // namespace

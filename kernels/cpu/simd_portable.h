@@ -243,7 +243,8 @@ inline I32x16 add_scaled_pair(const I32x16& s, const I32x16& even, const I32x16&
 inline I32x16 add_pair_product(const I32x16& s, const I16x32& factors, const std::int16_t* two) {
   return each<I32x16>([&](int i) { return s.v[i] + factors.v[2 * i] * two[0] + factors.v[2 * i + 1] * two[1]; });
 }
-inline void prefetch_line(const std::uint8_t*) {}
+inline void prefetch_l2(const std::uint8_t*) {}
+inline void prefetch_l1(const std::uint8_t*) {}
 
 }  // namespace
 }  // namespace tandem::cpu
