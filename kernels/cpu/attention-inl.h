@@ -3,10 +3,10 @@
 // Thread mapping: a task is (key/value head, rows, some of its query heads); tasks are drawn from a counter. A task
 // walks its keys in chunks of 64 places of the path. Half a chunk at a time is converted for all its queries: keys
 // transposed to [head_dim][32], so that lanes are keys and no score needs a sum across lanes, values to [32][head_dim].
-// Bytes read: 2 x head_dim x 2 a key (f16). A query's arithmetic is fixed by its own path: score = one FMA chain over
-// head_dim, chunk by chunk the online softmax of Milakov & Gimelshein (2018) in f32, values added key by key; blocks of
-// queries only share the loads. Lost: converting whole chunks, 64 KB of keys and values in f32, which L1 does not
-// hold: 4.4 us a chunk for one row of six heads of 128 (Xeon, family 6 model 207).
+// Bytes read: 2 x head_dim x 2 a key (f16), 2 x head_dim x 34/32 (q8_0). A query's arithmetic is fixed by its own path:
+// score = one FMA chain over head_dim, chunk by chunk the online softmax of Milakov & Gimelshein (2018) in f32, values
+// added key by key; blocks of queries only share the loads. Lost: converting whole chunks, 64 KB of keys and values in
+// f32, which L1 does not hold: 4.4 us a chunk for one row of six heads of 128 (Xeon, family 6 model 207).
 #pragma once
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/kernel_table.h"
@@ -73,21 +73,27 @@ void start_queries(const AttentionTask& task, const AttentionState& s) {
 }
 
 // Up to 16 elements of a cache row from element d on.
-template <bool kHalf>
+template <KvType kType>
 [[gnu::always_inline]] inline F32x16 load_cache(const std::uint8_t* row, int d, int count) {
-  if constexpr (kHalf) return count >= 16 ? load_half(row + 2 * d) : load_half_first(row + 2 * d, count);
+  if constexpr (kType == KvType::f16) {
+    return count >= 16 ? load_half(row + 2 * d) : load_half_first(row + 2 * d, count);
+  }
+  if constexpr (kType == KvType::q8_0) {  // whole blocks; an int8 times an f16 is exact
+    const std::uint8_t* block = row + d / kKvBlock * kKvBlockBytes;
+    return mul(load_int8(block + 2 + d % kKvBlock), splat_half(block));
+  }
   const float* p = reinterpret_cast<const float*>(row) + d;
   return count >= 16 ? load(p) : load_first(p, count);
 }
 
 // Keys of 16 slots, elements [d, d + 16), to 16 columns of the converted keys. kWhole: all slots and elements exist.
-template <bool kHalf, bool kWhole>
+template <KvType kType, bool kWhole>
 [[gnu::always_inline]] inline void convert_tile(const std::uint8_t* const* rows, int d, int slots, int elements,
                                                 float* to) {
   F32x16 v[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
-    v[i] = kWhole ? load_cache<kHalf>(rows[i], d, 16) : i < slots ? load_cache<kHalf>(rows[i], d, elements) : zeros();
+    v[i] = kWhole ? load_cache<kType>(rows[i], d, 16) : i < slots ? load_cache<kType>(rows[i], d, elements) : zeros();
   }
   transpose(v);
 #pragma GCC unroll 16
@@ -95,35 +101,33 @@ template <bool kHalf, bool kWhole>
 }
 
 // Keys of places [start, start + 32); places beyond count become zeros.
-template <bool kHalf>
+template <KvType kType>
 void convert_keys(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan, int start) {
-  const std::ptrdiff_t slot_bytes = static_cast<std::ptrdiff_t>(task.head_dim) * (kHalf ? 2 : 4);
   for (int j = 0; j < kKeyBlock; j += 16) {
     const std::uint8_t* rows[16];
     const int left = plan.count - start - j;
-    for (int i = 0; i < 16; ++i) rows[i] = task.keys + (i < left ? plan.slots[start + j + i] * slot_bytes : 0);
+    for (int i = 0; i < 16; ++i) rows[i] = task.keys + (i < left ? plan.slots[start + j + i] * task.slot_bytes : 0);
     for (int d = 0; d < s.padded; d += 16) {
       const int elements = task.head_dim - d;
       float* to = s.converted + d * kKeyBlock + j;
       if (left >= 16 && elements >= 16) {
-        convert_tile<kHalf, true>(rows, d, 16, 16, to);
+        convert_tile<kType, true>(rows, d, 16, 16, to);
       } else {
-        convert_tile<kHalf, false>(rows, d, left, elements, to);
+        convert_tile<kType, false>(rows, d, left, elements, to);
       }
     }
   }
 }
 
-template <bool kHalf>
+template <KvType kType>
 void convert_values(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan, int start) {
-  const std::ptrdiff_t slot_bytes = static_cast<std::ptrdiff_t>(task.head_dim) * (kHalf ? 2 : 4);
   const int end = plan.count - start < kKeyBlock ? plan.count - start : kKeyBlock;
   for (int j = 0; j < end; ++j) {
-    const std::uint8_t* row = task.values + plan.slots[start + j] * slot_bytes;
+    const std::uint8_t* row = task.values + plan.slots[start + j] * task.slot_bytes;
     float* to = s.converted + j * s.padded;
     int d = 0;
-    for (; d + 16 <= task.head_dim; d += 16) store(to + d, load_cache<kHalf>(row, d, 16));
-    if (d < task.head_dim) store(to + d, load_cache<kHalf>(row, d, task.head_dim - d));
+    for (; d + 16 <= task.head_dim; d += 16) store(to + d, load_cache<kType>(row, d, 16));
+    if (d < task.head_dim) store(to + d, load_cache<kType>(row, d, task.head_dim - d));
   }
 }
 
@@ -257,17 +261,17 @@ void add_run(const AttentionState& s, const QueryRun& run, int start) {
   });
 }
 
-template <bool kHalf>
+template <KvType kType>
 void attend_chunk(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan) {
   for (int start = 0; start < plan.count; start += kKeyBlock) {
-    convert_keys<kHalf>(task, s, plan, start);
+    convert_keys<kType>(task, s, plan, start);
     for (int r = 0; r < plan.run_count; ++r) score_run(task, s, plan.runs[r], start);
   }
   for (int r = 0; r < plan.run_count; ++r) {
     for (int q = plan.runs[r].first; q < plan.runs[r].last; ++q) softmax_step(s, q, plan.runs[r].range);
   }
   for (int start = 0; start < plan.count; start += kKeyBlock) {
-    convert_values<kHalf>(task, s, plan, start);
+    convert_values<kType>(task, s, plan, start);
     for (int r = 0; r < plan.run_count; ++r) add_run(s, plan.runs[r], start);
   }
 }
@@ -315,10 +319,13 @@ void attend_rows(const AttentionTask& task, const AttentionState& s, int first, 
   }
   if (plan.run_count == 0) return;
   plan.count = path_slots(task, last - 1, start, path_length(task, last - 1), plan.slots);
-  if (task.half_cache) {
-    attend_chunk<true>(task, s, plan);
-  } else {
-    attend_chunk<false>(task, s, plan);
+  switch (task.type) {
+    case KvType::f32:
+      return attend_chunk<KvType::f32>(task, s, plan);
+    case KvType::f16:
+      return attend_chunk<KvType::f16>(task, s, plan);
+    case KvType::q8_0:
+      return attend_chunk<KvType::q8_0>(task, s, plan);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/activation.h"
 #include "kernels/quant/format.h"
+#include "src/base/tensor.h"
 
 namespace tandem::cpu {
 
@@ -37,7 +38,8 @@ struct AttentionTask {
   int first_row, last_row;   // at most kAttentionRows
   const std::uint8_t* keys;  // slot 0 of the key/value head
   const std::uint8_t* values;
-  bool half_cache;  // f16, else f32
+  KvType type;
+  std::ptrdiff_t slot_bytes;  // between keys, and between values
   int base;
   float scale;
   int window;                      // 0 = all
@@ -66,6 +68,7 @@ struct KernelTable {
   void (*silu_gate)(float* out, const float* gate, const float* up, int count);
   void (*add)(float* y, const float* x, int count);
   void (*to_half)(std::uint8_t* out, const float* x, int count);
+  void (*to_q8_0)(std::uint8_t* out, const float* x, int count);             // whole blocks of kKvBlock
   std::uint32_t (*read_lines)(const std::uint8_t* data, std::size_t bytes);  // XOR of the words, so that they are read
   std::int32_t (*multiply_loop)(int rounds);                                 // kMultiplyLoopMacs a round
 };

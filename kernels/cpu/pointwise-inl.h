@@ -110,5 +110,25 @@ void to_half(std::uint8_t* out, const float* x, int count) {
   if (i < count) store_half_first(out + 2 * i, load_first(x + i, count - i), count - i);
 }
 
+// Blocks of the cache: scale = largest / 127 rounded to f16, codes = the nearest multiples of that rounded scale. A
+// block that is not finite gets a NaN scale, so that it stays bad.
+void to_q8_0(std::uint8_t* out, const float* x, int count) {
+  for (; count > 0; count -= kKvBlock, x += kKvBlock, out += kKvBlockBytes) {
+    const F32x16 a = load(x), b = load(x + 16);
+    const float peak = reduce_max(max(abs(a), abs(b)));
+    const bool finite = reduce_add(taint(a, taint(b, zeros()))) == 0;
+    store_half_first(out, splat(finite ? peak / 127.f : __builtin_nanf("")), 1);
+    const F32x16 scale = splat_half(out);
+    float first[16];
+    store(first, scale);
+    const auto code = [&](F32x16 v) {
+      // A scale among f16's subnormals is coarse; 127 of it may be less than the largest.
+      return first[0] > 0 ? to_int(min(splat(127.f), max(splat(-127.f), div(v, scale)))) : zeros_int();
+    };
+    store_bytes(reinterpret_cast<std::int8_t*>(out) + 2, code(a));
+    store_bytes(reinterpret_cast<std::int8_t*>(out) + 18, code(b));
+  }
+}
+
 }  // namespace
 }  // namespace tandem::cpu

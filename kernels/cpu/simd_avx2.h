@@ -109,6 +109,17 @@ constexpr int kInterleavedRows = kBlockRows + 1;  // never: too few registers
   std::memcpy(all, p, 2 * static_cast<std::size_t>(n));
   return load_half(all);
 }
+[[gnu::always_inline]] inline F32x16 splat_half(const std::uint8_t* p) {
+  std::uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return splat(_cvtsh_ss(bits));
+}
+// 16 signed bytes.
+[[gnu::always_inline]] inline F32x16 load_int8(const std::uint8_t* p) {
+  const __m128i bytes = load128(p);
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+}
 [[gnu::always_inline]] inline F32x16 load_bf16(const std::uint8_t* p) {
   const auto wide = [](const std::uint8_t* q) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load128(q)), 16));

@@ -59,6 +59,15 @@ constexpr int kBlockRows = 8;  // most rows of a register block
 [[gnu::always_inline]] inline F32x16 load_half_first(const std::uint8_t* p, int n) {
   return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes_below(n), p));
 }
+[[gnu::always_inline]] inline F32x16 splat_half(const std::uint8_t* p) {
+  std::uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return _mm512_set1_ps(_cvtsh_ss(bits));
+}
+// 16 signed bytes.
+[[gnu::always_inline]] inline F32x16 load_int8(const std::uint8_t* p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
 [[gnu::always_inline]] inline F32x16 load_bf16(const std::uint8_t* p) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));

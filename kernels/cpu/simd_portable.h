@@ -104,6 +104,15 @@ inline F32x16 load_half_first(const std::uint8_t* p, int n) {
   return each<F32x16>([&](int i) { return half_to_float(bits[i]); });
 }
 inline F32x16 load_half(const std::uint8_t* p) { return load_half_first(p, 16); }
+inline F32x16 splat_half(const std::uint8_t* p) {
+  std::uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return splat(half_to_float(bits));
+}
+// 16 signed bytes.
+inline F32x16 load_int8(const std::uint8_t* p) {
+  return each<F32x16>([&](int i) { return static_cast<float>(static_cast<std::int8_t>(p[i])); });
+}
 inline F32x16 load_bf16(const std::uint8_t* p) {
   std::uint16_t bits[16];
   std::memcpy(bits, p, sizeof bits);
