@@ -51,7 +51,7 @@ inline constexpr int kAttentionChunk = 64;  // keys
 
 inline constexpr std::size_t attention_scratch_floats(int heads, int head_dim) {
   const std::size_t queries = static_cast<std::size_t>(heads) * kAttentionRows, padded = (head_dim + 15) / 16 * 16;
-  return (padded * 32 + queries * (2 * padded + kAttentionChunk + 3) + 15) / 16 * 16;
+  return (queries * (2 * padded + kAttentionChunk + 3) + 15) / 16 * 16;
 }
 
 inline constexpr int kMultiplyLoopMacs = 16 * 64;

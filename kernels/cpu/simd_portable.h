@@ -25,6 +25,7 @@ struct alignas(16) U8x64 {
 };
 
 constexpr int kBlockRows = 2;                     // most rows of a register block
+constexpr int kQueryBlock = 6;                    // most queries of a register block of attention
 constexpr int kInterleavedRows = kBlockRows + 1;  // never: too few registers
 
 template <typename V, typename Op>
@@ -134,14 +135,9 @@ inline I32x16 to_int(const F32x16& v) {
 inline F32x16 power_of_two(const I32x16& n) {
   return each<F32x16>([&](int i) { return std::bit_cast<float>((static_cast<std::uint32_t>(n.v[i]) + 127) << 23); });
 }
-inline void transpose(F32x16* v) {
-  for (int i = 0; i < 16; ++i) {
-    for (int k = 0; k < i; ++k) {
-      const float t = v[i].v[k];
-      v[i].v[k] = v[k].v[i];
-      v[k].v[i] = t;
-    }
-  }
+// Lane i: the sum of the lanes of v[i].
+inline F32x16 sum_lanes(const F32x16* v) {
+  return each<F32x16>([&](int i) { return reduce_add(v[i]); });
 }
 
 // ---- integers
@@ -252,6 +248,7 @@ inline I32x16 add_scaled_pair(const I32x16& s, const I32x16& even, const I32x16&
 inline I32x16 add_pair_product(const I32x16& s, const I16x32& factors, const std::int16_t* two) {
   return each<I32x16>([&](int i) { return s.v[i] + factors.v[2 * i] * two[0] + factors.v[2 * i + 1] * two[1]; });
 }
+inline void prefetch_near(const std::uint8_t*) {}
 inline void prefetch_line(const std::uint8_t*) {}
 
 }  // namespace

@@ -28,6 +28,10 @@ inline constexpr int kKvBlockBytes = 2 + kKvBlock;
 constexpr std::string_view name_of(KvType type) {
   return type == KvType::f32 ? "f32" : type == KvType::f16 ? "f16" : "q8_0";
 }
+// The type of that name; `name` is one of the three.
+constexpr KvType kv_type_of(std::string_view name) {
+  return name == "f32" ? KvType::f32 : name == "f16" ? KvType::f16 : KvType::q8_0;
+}
 // Whether heads of this size can be stored: q8_0 takes whole blocks only.
 constexpr bool stores_heads(KvType type, int head_dim) { return type != KvType::q8_0 || head_dim % kKvBlock == 0; }
 // Bytes of one head's key or value.

@@ -28,10 +28,6 @@ std::optional<int> to_int(std::optional<std::int64_t> value) {
   return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
-KvType kv_type(const std::string& name) {
-  return name == "f32" ? KvType::f32 : name == "f16" ? KvType::f16 : KvType::q8_0;
-}
-
 // Paths are kept as written here; read_config finds the files once every key is known to be sound.
 TargetConfig read_target(const Options& section) {
   TargetConfig target;
@@ -118,7 +114,7 @@ DraftConfig read_draft(const Options& section) {
   read_draft_lengths(section, draft);
   if (const auto cache = section.optional_choice("kv_cache", "as runtime.kv_cache", {"f32", "f16", "q8_0"},
                                                  "Type of the draft model's cached keys and values.")) {
-    draft.kv_cache = kv_type(*cache);
+    draft.kv_cache = kv_type_of(*cache);
   }
   read_draft_unlanded(section);
   read_ngram(section.section("ngram"), draft);
@@ -224,9 +220,10 @@ RuntimeConfig read_runtime(const Options& section) {
   const auto threads = section.integer_or("threads", "auto", std::nullopt, 1, 256,
                                           "Threads that compute; auto takes the processors this process may use.");
   runtime.threads = static_cast<int>(threads.value_or(0));
-  runtime.kv_cache = kv_type(section.choice("kv_cache", "f16", {"f32", "f16", "q8_0"},
-                                            "Type of the cached keys and values. q8_0 takes about half the memory of "
-                                            "f16; heads must be a multiple of 32 wide."));
+  runtime.kv_cache =
+      kv_type_of(section.choice("kv_cache", "f16", {"f32", "f16", "q8_0"},
+                                "Type of the cached keys and values. q8_0 takes about half the memory of "
+                                "f16; heads must be a multiple of 32 wide."));
   constexpr std::int64_t kMostPrefillRows = 8192;
   runtime.prefill_chunk = static_cast<int>(
       section.integer("prefill_chunk", 512, 1, kMostPrefillRows, "Prompt tokens that go through the model at once."));
