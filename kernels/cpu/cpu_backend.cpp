@@ -167,6 +167,8 @@ void CpuBackend::store_kv(const KvLayer& layer, int base, Rows keys, Rows values
   const auto write = [&](std::byte* to, const float* from) {
     if (layer.type == KvType::f16) {
       kernels_.to_half(reinterpret_cast<std::uint8_t*>(to), from, layer.head_dim);
+    } else if (layer.type == KvType::q8_0) {
+      kernels_.to_q8_0(reinterpret_cast<std::uint8_t*>(to), from, layer.head_dim);
     } else {
       std::memcpy(to, from, sizeof(float) * layer.head_dim);
     }
@@ -206,7 +208,8 @@ void CpuBackend::attention(Rows out, Rows queries, const KvLayer& layer, int bas
     task.query_stride = queries.stride;
     task.out_stride = out.stride;
     task.head_dim = layer.head_dim;
-    task.half_cache = layer.type == KvType::f16;
+    task.type = layer.type;
+    task.slot_bytes = static_cast<std::ptrdiff_t>(layer.slot_bytes());
     task.base = base;
     task.scale = params.scale;
     task.window = params.window;

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/activation.h"
 #include "kernels/quant/format.h"
+#include "src/base/tensor.h"
 
 namespace tandem::cpu {
 
@@ -43,7 +44,8 @@ struct AttentionTask {
   int first_row, last_row;   // at most kAttentionRows
   const std::uint8_t* keys;  // slot 0 of the key/value head
   const std::uint8_t* values;
-  bool half_cache;  // f16, else f32
+  KvType type;
+  std::ptrdiff_t slot_bytes;  // between keys, and between values
   int base;
   float scale;
   int window;                      // 0 = all
@@ -55,7 +57,7 @@ inline constexpr int kAttentionChunk = 64;  // keys
 
 inline constexpr std::size_t attention_scratch_floats(int heads, int head_dim) {
   const std::size_t queries = static_cast<std::size_t>(heads) * kAttentionRows, padded = (head_dim + 15) / 16 * 16;
-  return (padded * 32 + queries * (2 * padded + kAttentionChunk + 3) + 15) / 16 * 16;
+  return (kAttentionChunk * padded + queries * (2 * padded + kAttentionChunk + 3) + 15) / 16 * 16;
 }
 
 inline constexpr int kMultiplyLoopMacs = 16 * 64;
@@ -72,6 +74,7 @@ struct KernelTable {
   void (*silu_gate)(float* out, const float* gate, const float* up, int count);
   void (*add)(float* y, const float* x, int count);
   void (*to_half)(std::uint8_t* out, const float* x, int count);
+  void (*to_q8_0)(std::uint8_t* out, const float* x, int count);             // whole blocks of kKvBlock
   std::uint32_t (*read_lines)(const std::uint8_t* data, std::size_t bytes);  // XOR of the words, so that they are read
   std::int32_t (*multiply_loop)(int rounds);                                 // kMultiplyLoopMacs a round
 };

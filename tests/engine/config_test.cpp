@@ -147,7 +147,7 @@ verify: {rule: rejection, lossy: false}
 sampling: {temperature: 1e-3, top_k: 0, top_p: 0.5, min_p: 0.125, seed: 18446744073709551615}
 stop: {max_tokens: 9, strings: [no, yes, 1], token_ids: [0, 7], time_limit_seconds: 1.5}
 prompt: {chat: false, system: "Be brief: yes."}
-runtime: {backend: cpu, threads: 256, kv_cache: f32, prefill_chunk: 1}
+runtime: {backend: cpu, threads: 256, kv_cache: q8_0, prefill_chunk: 1}
 )",
                                                        "a.yaml"));
   EXPECT_THAT(config.target.context, Optional(2048));
@@ -173,7 +173,7 @@ runtime: {backend: cpu, threads: 256, kv_cache: f32, prefill_chunk: 1}
   EXPECT_EQ(config.prompt.system, "Be brief: yes.");
   EXPECT_EQ(config.runtime.backend, "cpu");
   EXPECT_EQ(config.runtime.threads, 256);
-  EXPECT_EQ(config.runtime.kv_cache, KvType::f32);
+  EXPECT_EQ(config.runtime.kv_cache, KvType::q8_0);
   EXPECT_EQ(config.runtime.prefill_chunk, 1);
 }
 
@@ -336,7 +336,6 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
       {"draft.retokenize", "true"},
       {"draft.corpus", "[src]"},
       {"draft.corpus", "src"},
-      {"draft.kv_cache", "q8_0"},
       {"verify.rule", "block"},
       {"verify.rule", "coupled"},
       {"verify.rule", "typical"},
@@ -353,7 +352,6 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
       {"constraint.regex", "a+"},
       {"constraint.choices", "[a, b]"},
       {"runtime.backend", "cuda"},
-      {"runtime.kv_cache", "q8_0"},
   };
   for (const auto& [key, value] : cases) {
     EXPECT_THAT(error_of(nested(key, value)), AllOf(StartsWith(fmt::format("c/a.yaml:2: {}: ", key)),
@@ -519,6 +517,7 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
     for (std::uint64_t n = below(4) + 1; n > 0; --n) joined += texts[below(texts.size())];
     return joined;
   };
+  constexpr KvType kKvTypes[] = {KvType::f32, KvType::f16, KvType::q8_0};
   Config config;
   config.target = {target, maybe(16, 1 << 30)};
   config.draft.kind = std::vector<std::string>{"none", "model", "ngram"}[below(3)];
@@ -527,7 +526,7 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   config.draft.length = static_cast<int>(below(64));
   config.draft.max_nodes = config.draft.length + 1 + static_cast<int>(below(64 - config.draft.length));
   config.draft.min_probability = real(0, 1);
-  if (below(2) == 0) config.draft.kv_cache = below(2) == 0 ? KvType::f32 : KvType::f16;
+  if (below(2) == 0) config.draft.kv_cache = kKvTypes[below(3)];
   config.draft.ngram_min_match = 1 + static_cast<int>(below(100));
   config.draft.ngram_max_match = config.draft.ngram_min_match + static_cast<int>(below(100));
   config.sampling = {real(0, 1e6), static_cast<int>(below(100)), real(0, 1), real(0, 1)};
@@ -540,7 +539,7 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   if (below(2) == 0) config.prompt.system = text();
   config.runtime.backend = below(2) == 0 ? "auto" : "cpu";
   config.runtime.threads = static_cast<int>(below(257));
-  config.runtime.kv_cache = below(2) == 0 ? KvType::f32 : KvType::f16;
+  config.runtime.kv_cache = kKvTypes[below(3)];
   config.runtime.prefill_chunk = 1 + static_cast<int>(below(8192));
   return config;
 }
