@@ -165,7 +165,7 @@ TEST_P(GenerationTest, StopStringOverTokenBordersLeavesItsFirstPartOut) {
   }
 }
 
-// Ids, text and reason of plain decoding, for every drafter and length, whether the text is taken as it comes or not.
+// Ids, text and reason of plain decoding, for every length, whether the text is taken as it comes or not.
 TEST_P(GenerationTest, StopsGiveOneTextForEveryDraftLengthAndReader) {
   const Case& c = varied();
   const std::string answer = text(c.answer(20));
@@ -195,7 +195,7 @@ TEST_P(GenerationTest, StopsGiveOneTextForEveryDraftLengthAndReader) {
       EXPECT_TRUE(texts.contains(truth.text)) << "the order of the list matters: rule " << i;
     }
     texts.insert(truth.text);
-    for (const std::string& kind : Rig::kinds()) {
+    for (const std::string kind : {"ngram", "model", "oracle", "random-tree"}) {
       for (const int length : {0, 1, 4, 16}) {
         SCOPED_TRACE(kind + " of length " + std::to_string(length) + ", rule " + std::to_string(i));
         RigOptions options{.length = length};
