@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "src/base/error.h"
@@ -334,7 +335,7 @@ std::vector<std::int64_t> Options::integers(std::string_view key, std::int64_t l
 
 std::vector<std::pair<std::int64_t, double>> Options::integer_reals(std::string_view key, std::int64_t low,
                                                                     std::int64_t high, std::string_view help) const {
-  const std::string type = fmt::format("map from {} to number", integer_text(low, high));
+  const std::string type = fmt::format("map from {} to number or -inf", integer_text(low, high));
   document_->document(full(key), type, "{}", help);
   const YamlNode* node = document_->value(full(key));
   if (node == nullptr) return {};
@@ -348,9 +349,11 @@ std::vector<std::pair<std::int64_t, double>> Options::integer_reals(std::string_
                         fmt::format("expected {}, got key {}{}", type, shown_text(item.key), number_hint(item.key)));
     }
     if (!seen.insert(*id).second) document_->refuse(&item, full(key), fmt::format("duplicate key {}", *id));
-    const auto value = item.kind == Kind::scalar ? parse_real(item.text) : std::nullopt;
-    if (!value) document_->expected(item, full(key), type);
-    pairs.emplace_back(*id, *value);
+    const bool scalar = item.kind == Kind::scalar;
+    const bool lowest = scalar && (item.text == "-inf" || item.text == "-.inf");
+    const auto value = scalar && !lowest ? parse_real(item.text) : std::nullopt;
+    if (!value && !lowest) document_->expected(item, full(key), type);
+    pairs.emplace_back(*id, lowest ? -std::numeric_limits<double>::infinity() : *value);
   }
   return pairs;
 }

@@ -64,7 +64,7 @@ class Options {
   std::vector<std::string> texts(std::string_view key, std::string_view help) const;
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t low, std::int64_t high,
                                      std::string_view help) const;
-  // A map from id to finite real, in the order written.
+  // A map from id to finite real or -inf (YAML's -.inf too), in the order written.
   std::vector<std::pair<std::int64_t, double>> integer_reals(std::string_view key, std::int64_t low, std::int64_t high,
                                                              std::string_view help) const;
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "src/base/yaml_tree.h"
+#include "src/sample/logprobs.h"
 
 namespace tandem {
 namespace {
@@ -133,25 +134,23 @@ VerifyConfig read_verify(const Options& section) {
   return verify;
 }
 
-// Keys of sampling features that have not landed.
-void read_sampling_unlanded(const Options& section) {
-  const auto neutral = [&section](std::string_view key, double value, RealRange range, std::string_view help) {
-    require_landed(section, key, section.real(key, value, range, help) == value, fmt::to_string(value));
-  };
-  neutral("repetition_penalty", 1, {0, kNoLimit, true},
-          "Divides the likelihood of recent tokens (only 1 in this version).");
-  neutral("presence_penalty", 0, {-kNoLimit, kNoLimit}, "Lowers tokens that occurred at all (only 0 in this version).");
-  neutral("frequency_penalty", 0, {-kNoLimit, kNoLimit},
-          "Lowers tokens by how often they occurred (only 0 in this version).");
-  const auto window = section.integer("penalty_window", 64, 0, kAnyCount,
-                                      "How many recent tokens the penalties look at (only 64 in this version).");
-  require_landed(section, "penalty_window", window == 64, "64");
-  const auto bias = section.integer_reals("logit_bias", 0, kAnyCount,
-                                          "Added to the logits of these token ids (only {} in this version).");
-  require_landed(section, "logit_bias", bias.empty(), "{}");
-  const auto logprobs = section.integer("logprobs", 0, 0, 20,
-                                        "Best log-probabilities to report for each token (only 0 in this version).");
-  require_landed(section, "logprobs", logprobs == 0, "0");
+void read_penalties(const Options& section, SamplingOptions& sampling) {
+  sampling.repetition_penalty =
+      section.real("repetition_penalty", 1, {0, kNoLimit, true},
+                   "Divides the positive logits of recent tokens and multiplies the others, so that above 1 they grow "
+                   "less likely; 1 is off.");
+  sampling.presence_penalty = section.real("presence_penalty", 0, {-kNoLimit, kNoLimit},
+                                           "Taken once from the logit of each recent token; 0 is off.");
+  sampling.frequency_penalty =
+      section.real("frequency_penalty", 0, {-kNoLimit, kNoLimit},
+                   "Taken from the logit of a recent token for each time that it occurred; 0 is off.");
+  sampling.penalty_window = static_cast<int>(
+      section.integer("penalty_window", 64, 0, kAnyCount,
+                      "How many of the last tokens, the prompt's included, are recent to the penalties."));
+  for (const auto& [id, bias] : section.integer_reals(
+           "logit_bias", 0, kAnyCount, "Added to the logits of these token ids before anything else; -inf bans one.")) {
+    sampling.logit_bias.emplace_back(static_cast<TokenId>(id), bias);
+  }
 }
 
 void read_sampling(const Options& section, Config& config) {
@@ -166,7 +165,12 @@ void read_sampling(const Options& section, Config& config) {
       section.real("min_p", 0, {0, 1}, "Keeps tokens with at least this share of the largest probability; 0 is off.");
   config.seed = section.integer_or("seed", "random", std::nullopt, 0, std::numeric_limits<std::uint64_t>::max(),
                                    "Fixes every random draw; a random seed is printed so that a run can be repeated.");
-  read_sampling_unlanded(section);
+  read_penalties(section, sampling);
+  config.logprobs = static_cast<int>(
+      section.integer("logprobs", 0, 0, kMaxLogprobs,
+                      "Adds to the JSON report the natural log-probability of each answer token and of so many best "
+                      "ones, as the model alone gave them: before bias, penalties, temperature and filters; 0 is "
+                      "off."));
 }
 
 StopConfig read_stop(const Options& section) {
@@ -294,6 +298,21 @@ std::string draft_yaml(const DraftConfig& draft) {
   return yaml;
 }
 
+std::string sampling_yaml(const Config& config) {
+  const SamplingOptions& sampling = config.sampling;
+  std::string yaml = fmt::format("sampling:\n  temperature: {}\n  top_k: {}\n  top_p: {}\n  min_p: {}\n  seed: {}\n",
+                                 sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
+                                 config.seed ? fmt::to_string(*config.seed) : "random");
+  yaml += fmt::format("  repetition_penalty: {}\n  presence_penalty: {}\n  frequency_penalty: {}\n",
+                      sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty);
+  std::string biases;
+  for (const auto& [id, bias] : sampling.logit_bias) {
+    biases += fmt::format("{}{}: {}", biases.empty() ? "" : ", ", id, bias);
+  }
+  return yaml + fmt::format("  penalty_window: {}\n  logit_bias: {{{}}}\n  logprobs: {}\n", sampling.penalty_window,
+                            biases, config.logprobs);
+}
+
 std::string stop_yaml(const StopConfig& stop) {
   std::string strings;
   for (const std::string& text : stop.strings) strings += (strings.empty() ? "" : ", ") + yaml_text(text);
@@ -350,10 +369,7 @@ std::string to_yaml(const Config& config) {
                                  or_null(config.target.context));
   yaml += draft_yaml(config.draft);
   yaml += fmt::format("verify:\n  rule: {}\n", config.verify.rule);
-  const SamplingOptions& sampling = config.sampling;
-  yaml += fmt::format("sampling:\n  temperature: {}\n  top_k: {}\n  top_p: {}\n  min_p: {}\n  seed: {}\n",
-                      sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
-                      config.seed ? fmt::to_string(*config.seed) : "random");
+  yaml += sampling_yaml(config);
   yaml += stop_yaml(config.stop);
   yaml += fmt::format("prompt:\n  chat: {}\n  system: {}\n", or_null(config.prompt.chat),
                       text_or_null(config.prompt.system));

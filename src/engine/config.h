@@ -58,6 +58,7 @@ struct Config {
   VerifyConfig verify;
   SamplingOptions sampling;
   std::optional<std::uint64_t> seed;  // unset = random
+  int logprobs = 0;                   // best alternatives to report with each token; 0 reports no log-probabilities
   StopConfig stop;
   PromptConfig prompt;
   RuntimeConfig runtime;

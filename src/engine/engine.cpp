@@ -16,11 +16,13 @@ Engine::Engine(EngineParts parts)
       policy_(std::move(parts.policy)),
       verifier_(std::move(parts.verifier)),
       sampler_(std::move(parts.sampler)),
-      prefill_chunk_(std::clamp(parts.prefill_chunk, 1, target_.max_rows())) {
+      prefill_chunk_(std::clamp(parts.prefill_chunk, 1, target_.max_rows())),
+      wanted_logprobs_(parts.logprobs) {
   const std::size_t rows = std::max(target_.max_rows(), kMaxTreeNodes);
   tokens_.reserve(rows);
   positions_.reserve(rows);
   ancestors_.reserve(kMaxTreeNodes);
+  if (wanted_logprobs_ > 0) logprobs_.reserve(kMaxTreeNodes);
   rows_.resize(kMaxTreeNodes);
   std::iota(rows_.begin(), rows_.end(), 0);
   context_.reserve(cache_.capacity() + kMaxTreeNodes);
@@ -65,7 +67,8 @@ TokenId Engine::first_token() {
   assert(cache_.size() == context_.size());
   const ScopedSeconds timer(metrics_.seconds.sample);
   TokenTree alone(context_.tokens().back());
-  verifier_->verify(alone, prompt_logits_, sampler_, context_);
+  const Verdict verdict = verifier_->verify(alone, prompt_logits_, sampler_, context_);
+  record_logprobs(prompt_logits_, verdict.path());
   metrics_.generated = 1;
   return context_.tokens().back();
 }
@@ -99,6 +102,16 @@ Logits Engine::verify_pass(const TokenTree& tree) {
   return logits;
 }
 
+// The context ends with the tokens just committed, one drawn from the row of each node of the path.
+void Engine::record_logprobs(const Logits& logits, std::span<const int> path) {
+  logprobs_.clear();
+  if (wanted_logprobs_ == 0) return;
+  const std::span<const TokenId> committed = context_.tokens().last(path.size());
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    logprobs_.push_back(token_logprobs(logits.row(path[i]), committed[i], wanted_logprobs_, sampler_.mask()));
+  }
+}
+
 std::span<const TokenId> Engine::step(int wanted) {
   assert(wanted >= 1 && room() >= 1);
   assert(cache_.size() == context_.size() - 1);
@@ -112,6 +125,7 @@ std::span<const TokenId> Engine::step(int wanted) {
   try {
     const ScopedSeconds timer(metrics_.seconds.sample);
     verdict = verifier_->verify(tree, logits, sampler_, context_);
+    record_logprobs(logits, verdict.path());
   } catch (...) {  // a row without a usable number: the proposal's rows must not pass for committed ones
     cache_.truncate(base);
     throw;

@@ -7,6 +7,7 @@
 #include "draft/drafter.h"
 #include "src/base/metrics.h"
 #include "src/model/transformer.h"
+#include "src/sample/logprobs.h"
 #include "verify/verifier.h"
 
 namespace tandem {
@@ -19,6 +20,7 @@ struct EngineParts {
   std::unique_ptr<Verifier> verifier;
   Sampler sampler;
   int prefill_chunk;
+  int logprobs = 0;  // best alternatives to record with each committed token; 0 records nothing
 };
 
 // One sequence. Invariant between calls: the target's cache holds the first cache().size() tokens of context(), and
@@ -41,6 +43,10 @@ class Engine {
   // Error(numeric) for a row of logits without a usable number; nothing is committed then.
   std::span<const TokenId> step(int wanted);
 
+  // Log-probabilities of the tokens that the last step() or first_token() committed, one each; empty unless they are
+  // recorded. Functions of the target's rows alone: the same whatever was drafted. Valid until the next call.
+  std::span<const TokenLogprobs> logprobs() const { return logprobs_; }
+
   // Drops the last `count` committed tokens from context and cache: what came after a stop. A start() must follow.
   void cut(int count);
   // Forgets the sequence: the next prompt is prefilled from its first token.
@@ -61,6 +67,7 @@ class Engine {
  private:
   const TokenTree& propose(int wanted);
   Logits verify_pass(const TokenTree& tree);
+  void record_logprobs(const Logits& logits, std::span<const int> path);
 
   Transformer& target_;
   KvCache cache_;
@@ -69,10 +76,12 @@ class Engine {
   std::unique_ptr<Verifier> verifier_;
   Sampler sampler_;
   int prefill_chunk_;
+  int wanted_logprobs_;
   Context context_;
   Metrics metrics_;
   const TokenTree* tree_ = nullptr;
   Logits prompt_logits_;
+  std::vector<TokenLogprobs> logprobs_;  // of the tokens committed last
   // scratch of one pass, sized once
   std::vector<TokenId> tokens_;
   std::vector<Position> positions_;

@@ -67,6 +67,7 @@ bool Generation::before_step() {
 bool Generation::accept(std::span<const TokenId> committed) {
   for (std::size_t i = 0; i < committed.size(); ++i) {
     result_.ids.push_back(committed[i]);
+    if (!engine_.logprobs().empty()) result_.logprobs.push_back(engine_.logprobs()[i]);
     const auto match = stream_.push(committed[i]);
     const bool full = static_cast<int>(result_.ids.size()) >= rules_.max_tokens;
     if (match || full) {

@@ -23,8 +23,9 @@ enum class StopReason { none, stop, length, context, time, cancel };
 std::string_view name_of(StopReason reason);
 
 struct GenerationResult {
-  std::vector<TokenId> ids;  // the end id, or the tokens that complete a stop string, included
-  std::string text;          // raw bytes, without either
+  std::vector<TokenId> ids;             // the end id, or the tokens that complete a stop string, included
+  std::vector<TokenLogprobs> logprobs;  // one an id where the engine records them, else empty
+  std::string text;                     // raw bytes, without either
   StopReason stop_reason = StopReason::none;
   int prompt_tokens = 0;
   int cached_tokens = 0;               // of the prompt, found in the cache

@@ -97,6 +97,22 @@ Totals totals_of(const std::vector<GenerationResult>& results) {
   return t;
 }
 
+Json logprob_json(const TokenLogprob& token, const Tokenizer& tokenizer) {
+  return {
+      {"id", token.id}, {"text", to_valid_utf8(tokenizer.bytes(token.id, true))}, {"logprob", number(token.logprob)}};
+}
+
+Json logprobs_json(const GenerationResult& r, const Tokenizer& tokenizer) {
+  Json list = Json::array();
+  for (const TokenLogprobs& token : r.logprobs) {
+    Json top = Json::array();
+    for (const TokenLogprob& alternative : token.top()) top.push_back(logprob_json(alternative, tokenizer));
+    list.push_back(logprob_json(token.drawn, tokenizer));
+    list.back()["top"] = std::move(top);
+  }
+  return list;
+}
+
 Json model_json(const ModelFile& model, KvType kv_type) {
   return {{"path", to_valid_utf8(model.path())},
           {"name", to_valid_utf8(model.file->text_or("general.name", ""))},
@@ -197,6 +213,7 @@ Json to_json(const GenerationResult& r, const Session& session) {
                {"by_source", by_source(m)},
                {"seconds", seconds_json(m, session.load_seconds(), r.wall_seconds)},
                {"explanation", explanation(r, session)}};
+  if (session.config().logprobs > 0) json["logprobs"] = logprobs_json(r, session.tokenizer());
   return json;
 }
 

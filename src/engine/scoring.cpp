@@ -5,20 +5,9 @@
 #include <numeric>
 
 #include "src/base/error.h"
+#include "src/sample/logprobs.h"
 
 namespace tandem {
-namespace {
-
-// log softmax of one entry, by log-sum-exp in double.
-double log_probability(std::span<const float> logits, TokenId id) {
-  const double top = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float value : logits) sum += std::exp(value - top);
-  return logits[id] - top - std::log(sum);
-}
-
-}  // namespace
-
 Scores score(const ModelFile& model, Backend& backend, std::span<const TokenId> ids,
              const std::function<void(int, int)>& progress, std::optional<KvType> kv_cache) {
   const int total = static_cast<int>(ids.size());
@@ -44,7 +33,7 @@ Scores score(const ModelFile& model, Backend& backend, std::span<const TokenId> 
       const std::span<const float> row = logits.row(i);
       scores.argmax.push_back(static_cast<TokenId>(std::max_element(row.begin(), row.end()) - row.begin()));
       if (first + i + 1 < total) {
-        scores.logprobs.push_back(log_probability(row, ids[first + i + 1]));
+        scores.logprobs.push_back(row[ids[first + i + 1]] - log_sum_exp(row));
         sum += scores.logprobs.back();
       }
     }

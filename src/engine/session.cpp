@@ -51,11 +51,17 @@ void Session::open_models() {
     require_same_vocabulary(target_.tokenizer->vocabulary(), draft_->tokenizer->vocabulary(), target_.file->name(),
                             draft_->file->name());
   }
+  const int vocabulary = target_.tokenizer->vocabulary().size();
   for (const TokenId id : config_.stop.token_ids) {
-    if (id >= target_.tokenizer->vocabulary().size()) {
-      config_.options.refuse("stop.token_ids",
-                             fmt::format("expected ids in 0..{}, the vocabulary of {}, got {}",
-                                         target_.tokenizer->vocabulary().size() - 1, target_.file->name(), id));
+    if (id >= vocabulary) {
+      config_.options.refuse("stop.token_ids", fmt::format("expected ids in 0..{}, the vocabulary of {}, got {}",
+                                                           vocabulary - 1, target_.file->name(), id));
+    }
+  }
+  for (const auto& [id, bias] : config_.sampling.logit_bias) {
+    if (id >= vocabulary) {
+      config_.options.refuse("sampling.logit_bias", fmt::format("expected ids in 0..{}, the vocabulary of {}, got {}",
+                                                                vocabulary - 1, target_.file->name(), id));
     }
   }
   const bool wants_chat = config_.prompt.chat.value_or(!target_.template_text.empty());
@@ -82,6 +88,7 @@ void Session::load(const DrafterFactory& make) {
       .verifier = make_verifier(config_.verify.rule),
       .sampler = Sampler(config_.sampling, noise, usable_tokens(target_)),
       .prefill_chunk = config_.runtime.prefill_chunk,
+      .logprobs = config_.logprobs,
   });
 }
 

@@ -1,20 +1,22 @@
 #include "src/sample/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/sample/exponential.h"
+#include "src/sample/require_option.h"
+#include "src/sample/row_scan.h"
 
 namespace tandem {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-void require(bool holds, const char* option, const char* expected, double got) {
-  if (!holds) fail(ErrorKind::config, "sampling.{}: expected {}, got {}", option, expected, got);
-}
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 [[noreturn]] void fail_row(std::span<const float> logits, const Context& context) {
   const auto nan = std::count_if(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit); });
@@ -23,114 +25,238 @@ void require(bool holds, const char* option, const char* expected, double got) {
        context.position(), logits.size(), nan);
 }
 
-}  // namespace
-
-TokenMask::TokenMask(std::vector<bool> usable)
-    : usable_(std::move(usable)), limit_(static_cast<TokenId>(usable_.size())) {
-  if (std::find(usable_.begin(), usable_.end(), false) == usable_.end()) usable_.clear();
+// The most that any row can need: later rows allocate nothing.
+void reserve(Distribution& out, std::size_t size) {
+  out.tokens.reserve(size);
+  out.probabilities.reserve(size);
 }
 
+template <typename Keep>
+void keep_if(Distribution& out, Keep&& keep) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out.tokens[kept] = out.tokens[i];
+    out.probabilities[kept] = out.probabilities[i];
+    kept += keep(out.probabilities[i]) ? 1 : 0;
+  }
+  out.tokens.resize(kept);
+  out.probabilities.resize(kept);
+}
+
+// Adds the weights above `least`, of tokens `first` and following: all of a block or none of it at once.
+void append_above(double least, TokenId first, std::span<const double> weights, Distribution& out) {
+  std::size_t above = 0;
+  for (const double weight : weights) above += weight > least ? 1 : 0;
+  if (above == 0) return;
+  if (above == weights.size()) {
+    out.probabilities.insert(out.probabilities.end(), weights.begin(), weights.end());
+    out.tokens.resize(out.tokens.size() + above);
+    std::iota(out.tokens.end() - static_cast<std::ptrdiff_t>(above), out.tokens.end(), first);
+    return;
+  }
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] > least) out.add(first + static_cast<TokenId>(i), weights[i]);
+  }
+}
+
+}  // namespace
+
 Sampler::Sampler(SamplingOptions options, Noise noise, TokenMask mask)
-    : options_(options), noise_(noise), mask_(std::move(mask)) {
-  require(options_.temperature >= 0 && std::isfinite(options_.temperature), "temperature", "a finite number >= 0",
-          options_.temperature);
-  require(options_.top_k >= 0, "top_k", "an integer >= 0", options_.top_k);
-  require(options_.top_p >= 0 && options_.top_p <= 1, "top_p", "0..1", options_.top_p);
-  require(options_.min_p >= 0 && options_.min_p <= 1, "min_p", "0..1", options_.min_p);
+    : options_(std::move(options)), noise_(noise), mask_(std::move(mask)), adjuster_(options_) {
+  require_option(options_.temperature >= 0 && std::isfinite(options_.temperature), "temperature",
+                 "a finite number >= 0", options_.temperature);
+  constexpr double kLargest = std::numeric_limits<double>::max();  // with infinity the best logit would become NaN
+  if (!greedy()) rate_ = std::min(1 / options_.temperature, kLargest);
+  require_option(options_.top_k >= 0, "top_k", "an integer >= 0", options_.top_k);
+  require_option(options_.top_p >= 0 && options_.top_p <= 1, "top_p", "0..1", options_.top_p);
+  require_option(options_.min_p >= 0 && options_.min_p <= 1, "min_p", "0..1", options_.min_p);
 }
 
 void Sampler::distribution(std::span<const float> logits, const Context& context, Distribution& out) {
   out.clear();
+  adjusted_ = adjuster_.adjust(logits, context.tokens(), mask_);
+  const bool limited = !greedy() && options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < logits.size();
+  if (limited) {
+    collect_top_k(logits, out);
+    if (out.size() == 0) fail_row(logits, context);
+    finish(apply_temperature(out), out);
+    return;
+  }
+  const Candidate top = best(logits);
+  if (top.token < 0) fail_row(logits, context);
   if (greedy()) {
-    const TokenId best = argmax(logits);
-    if (best < 0) fail_row(logits, context);
-    out.add(best, 1.0);
-    return;
-  }
-  collect(logits);
-  if (candidates_.empty()) fail_row(logits, context);
-  apply_temperature();
-  if (options_.top_p < 1) apply_top_p();
-  if (options_.min_p > 0) {
-    std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.weight < options_.min_p; });
-  }
-  double total = 0;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
-  out.tokens.reserve(candidates_.capacity());  // the most that any row can need: later rows allocate nothing
-  out.probabilities.reserve(candidates_.capacity());
-  for (const Candidate& candidate : candidates_) {
-    const double probability = candidate.weight / total;
-    if (probability > 0) out.add(candidate.token, probability);
+    out.add(top.token, 1.0);
+  } else if (options_.min_p > 0 && options_.top_p == 1) {
+    collect_above(logits, bar_of_min_p(top.weight), out);
+    finish(apply_temperature(out), out);
+  } else {
+    finish(weigh_all(logits, top.weight, out), out);
   }
 }
 
-TokenId Sampler::argmax(std::span<const float> logits) const {
-  float best = -std::numeric_limits<float>::infinity();
-  TokenId token = -1;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const TokenId id = static_cast<TokenId>(i);
-    if (logits[i] > best && mask_.allows(id)) best = logits[i], token = id;
-  }
-  return token;
+// What comes after the temperature; `total` is the weight of all tokens that top-p may look at.
+void Sampler::finish(double total, Distribution& out) {
+  if (options_.top_p < 1) apply_top_p(total, out);
+  if (options_.min_p > 0) keep_if(out, [&](double weight) { return weight >= options_.min_p; });
+  const double scale = 1 / sum(out.probabilities);  // no weight is so small (exponential.h) that this makes it 0
+  for (double& probability : out.probabilities) probability *= scale;
 }
 
-// Fills candidates_ with the usable logits above -inf, of those only the top_k best. A buffer of twice top_k is cut
-// back whenever it is full, and its weakest survivor becomes the bar for the rest of the row: one pass in which nearly
-// every token of a large vocabulary fails the first comparison. NaN fails it always.
-void Sampler::collect(std::span<const float> logits) {
-  const std::size_t k = static_cast<std::size_t>(options_.top_k);
-  const bool unlimited = k == 0 || k >= logits.size();
-  const std::size_t buffer = unlimited ? logits.size() : std::min(logits.size(), std::max(2 * k, std::size_t{64}));
-  candidates_.clear();
-  candidates_.reserve(buffer);
-  float bar = -std::numeric_limits<float>::infinity();
-  const auto keep_best = [&] {
-    const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(k) - 1;
-    std::nth_element(candidates_.begin(), last, candidates_.end(), ranks_before);
-    bar = static_cast<float>(last->weight);
-    candidates_.resize(k);
+template <typename OnRun, typename OnAdjusted>
+void Sampler::walk(std::span<const float> logits, OnRun&& run, OnAdjusted&& one) const {
+  const auto between = [&](TokenId begin, TokenId end) {
+    return logits.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
   };
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!(logits[i] > bar) || !mask_.allows(static_cast<TokenId>(i))) continue;
-    if (!unlimited && candidates_.size() == buffer) {
-      keep_best();
-      if (!(logits[i] > bar)) continue;
+  auto next = adjusted_.begin();
+  for (const TokenRun& usable : mask_.runs()) {
+    TokenId begin = usable.begin;
+    const TokenId end = std::min(usable.end, static_cast<TokenId>(logits.size()));
+    if (begin >= end) return;
+    for (; next != adjusted_.end() && next->token < end; ++next) {
+      if (begin < next->token) run(begin, between(begin, next->token));
+      one(*next);
+      begin = next->token + 1;
     }
-    candidates_.push_back({logits[i], static_cast<TokenId>(i)});
+    if (begin < end) run(begin, between(begin, end));
   }
-  if (unlimited) return;
-  if (candidates_.size() > k) keep_best();
-  std::sort(candidates_.begin(), candidates_.end(),
-            [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
 }
 
-// Weights relative to the largest, so that no temperature can overflow: the largest is exactly 1.
-void Sampler::apply_temperature() {
-  double best = -kInfinity;
-  for (const Candidate& candidate : candidates_) best = std::max(best, candidate.weight);
-  if (best == kInfinity) {
-    std::erase_if(candidates_, [](const Candidate& candidate) { return candidate.weight < kInfinity; });
-    for (Candidate& candidate : candidates_) candidate.weight = 1;
-    return;
+// The best usable logit, its weight -inf and its token -1 when there is none above -inf.
+Sampler::Candidate Sampler::best(std::span<const float> logits) const {
+  constexpr std::size_t kChunk = 4096;  // its largest value is looked for first, its place only where that is news
+  Candidate best{-kInfinity, -1};
+  walk(
+      logits,
+      [&](TokenId begin, std::span<const float> run) {
+        for (std::size_t done = 0; done < run.size(); done += kChunk) {
+          const auto chunk = run.subspan(done, std::min(kChunk, run.size() - done));
+          const float value = largest(chunk);
+          if (!(value > best.weight)) continue;
+          const auto place =
+              done + static_cast<std::size_t>(std::find(chunk.begin(), chunk.end(), value) - chunk.begin());
+          best = {value, begin + static_cast<TokenId>(place)};
+        }
+      },
+      [&](const AdjustedLogit& adjusted) {
+        if (adjusted.logit > best.weight) best = {adjusted.logit, adjusted.token};
+      });
+  return best;
+}
+
+// Fills `out` with the top_k best usable logits above -inf. A buffer of twice top_k is cut back whenever it is full,
+// and its weakest survivor becomes the bar for the rest of the row: one pass in which nearly every token of a large
+// vocabulary fails the first comparison. The adjusted logits, few and not all of them floats, come last.
+void Sampler::collect_top_k(std::span<const float> logits, Distribution& out) {
+  const auto k = static_cast<std::size_t>(options_.top_k);
+  const std::size_t buffer = std::max(2 * k, std::size_t{64});
+  ranked_.clear();
+  ranked_.reserve(std::min(buffer, logits.size()) + adjusted_.size());
+  const auto keep_best = [&] {
+    std::nth_element(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(k) - 1, ranked_.end(),
+                     ranks_before);
+    ranked_.resize(k);
+  };
+  float bar = kLowest;
+  walk(
+      logits,
+      [&](TokenId begin, std::span<const float> run) {
+        each_above(run, bar, [&](std::size_t i) {
+          ranked_.push_back({run[i], begin + static_cast<TokenId>(i)});
+          if (ranked_.size() < buffer) return;
+          keep_best();
+          bar = static_cast<float>(ranked_[k - 1].weight);
+        });
+      },
+      [](const AdjustedLogit&) {});
+  for (const AdjustedLogit& adjusted : adjusted_) {
+    if (adjusted.logit > -kInfinity) ranked_.push_back({adjusted.logit, adjusted.token});
   }
-  for (Candidate& candidate : candidates_) {
-    candidate.weight = std::exp((candidate.weight - best) / options_.temperature);
+  if (ranked_.size() > k) keep_best();
+  std::sort(ranked_.begin(), ranked_.end(), [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
+  reserve(out, k);
+  for (const Candidate& candidate : ranked_) out.add(candidate.token, candidate.weight);
+}
+
+// Fills `out` with the usable logits above the bar, and with the adjusted ones above -inf.
+void Sampler::collect_above(std::span<const float> logits, float bar, Distribution& out) const {
+  reserve(out, logits.size());
+  walk(
+      logits,
+      [&](TokenId begin, std::span<const float> run) {
+        each_above(run, bar, [&](std::size_t i) { out.add(begin + static_cast<TokenId>(i), run[i]); });
+      },
+      [&](const AdjustedLogit& adjusted) {
+        if (adjusted.logit > -kInfinity) out.add(adjusted.token, adjusted.logit);
+      });
+}
+
+// A logit below which min-p keeps nothing, given that no filter before it needs the weaker tokens. The margin is far
+// beyond rounding: min-p itself decides at its edge.
+float Sampler::bar_of_min_p(double top) const {
+  const double bar = top + options_.temperature * std::log(options_.min_p);
+  const double with_margin = bar - 1e-5 * (1 + std::abs(top) + std::abs(bar));
+  return std::abs(with_margin) < std::numeric_limits<float>::max() ? static_cast<float>(with_margin) : kLowest;
+}
+
+// Logits to weights relative to the largest, so that no temperature can overflow: the largest is exactly 1. Returns
+// their sum.
+double Sampler::apply_temperature(Distribution& out) const {
+  double top = -kInfinity;
+  for (const double logit : out.probabilities) top = logit > top ? logit : top;
+  if (top == kInfinity) {
+    keep_if(out, [](double logit) { return logit == kInfinity; });
+    std::fill(out.probabilities.begin(), out.probabilities.end(), 1.0);
+  } else {
+    for (double& logit : out.probabilities) logit = (logit - top) * rate_;
+    exponentials(out.probabilities);
+    keep_if(out, [](double weight) { return weight > 0; });
   }
-  std::erase_if(candidates_, [](const Candidate& candidate) { return candidate.weight == 0; });
+  return sum(out.probabilities);
+}
+
+// Fills `out` with the weights of all usable tokens and returns their sum: collecting and apply_temperature() in one
+// pass over the row, of which `top` is the largest logit. Where top-p follows, tokens that lie behind its cut for
+// certain are only summed: those whose weights, were they a whole vocabulary, held half of 1 - top_p of the largest.
+double Sampler::weigh_all(std::span<const float> logits, double top, Distribution& out) const {
+  reserve(out, logits.size());
+  if (top == kInfinity) {
+    collect_above(logits, kLowest, out);
+    return apply_temperature(out);
+  }
+  const double least = 0.5 * (1 - options_.top_p) / static_cast<double>(logits.size());
+  double total = 0;
+  std::array<double, 256> block;
+  const auto weigh = [&](TokenId token, std::span<double> weights) {
+    for (double& logit : weights) logit = (logit - top) * rate_;
+    exponentials(weights);  // NaN and -inf have no weight
+    total += sum(weights);
+    append_above(least, token, weights, out);
+  };
+  walk(
+      logits,
+      [&](TokenId begin, std::span<const float> run) {
+        while (!run.empty()) {
+          const std::size_t count = std::min(block.size(), run.size());
+          std::copy_n(run.begin(), count, block.begin());
+          weigh(begin, std::span(block).first(count));
+          run = run.subspan(count);
+          begin += static_cast<TokenId>(count);
+        }
+      },
+      [&](const AdjustedLogit& adjusted) {
+        block[0] = adjusted.logit;
+        weigh(adjusted.token, std::span(block).first(1));
+      });
+  return total;
 }
 
 // Ranks only as many candidates as the cut needs, in growing chunks.
-void Sampler::apply_top_p() {
+void Sampler::apply_top_p(double total, Distribution& out) {
   constexpr std::size_t kFirstChunk = 256, kGrowth = 4;
-  double total = 0;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
   const double wanted = options_.top_p * total;
-  // All tokens below this weight together hold less than 1 - top_p, so they lie behind the cut (half, for rounding).
-  const double negligible = 0.5 * (1 - options_.top_p) * total / static_cast<double>(candidates_.size());
   ranked_.clear();
-  ranked_.reserve(candidates_.capacity());
-  std::copy_if(candidates_.begin(), candidates_.end(), std::back_inserter(ranked_),
-               [&](const Candidate& candidate) { return candidate.weight >= negligible; });
+  ranked_.reserve(out.tokens.capacity());
+  for (std::size_t i = 0; i < out.size(); ++i) ranked_.push_back({out.probabilities[i], out.tokens[i]});
   double before = 0;
   std::size_t kept = 0;
   for (std::size_t sorted = 0, chunk = kFirstChunk; kept == sorted && sorted < ranked_.size(); chunk *= kGrowth) {
@@ -141,26 +267,37 @@ void Sampler::apply_top_p() {
     std::sort(begin, end, ranks_before);
     while (kept < sorted && (kept == 0 || before < wanted)) before += ranked_[kept++].weight;
   }
-  const Candidate last = ranked_[kept - 1];
-  std::erase_if(candidates_, [&](const Candidate& candidate) { return ranks_before(last, candidate); });
+  if (kept == out.size()) return;
+  std::sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(kept),
+            [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
+  out.clear();
+  for (std::size_t i = 0; i < kept; ++i) out.add(ranked_[i].token, ranked_[i].weight);
 }
 
 TokenId Sampler::draw_with_noise(const Distribution& p, std::uint32_t position) const {
   TokenId best = p.tokens.front();
   if (p.size() == 1) return best;
-  // argmax of log p - ln(-ln u) is argmin of (-ln u) / p, and -ln u > 1 - u rules most tokens out before the logarithm.
-  double least = kInfinity;
-  std::array<std::uint32_t, 4> words{};
-  TokenId block = -1;
+  // argmax of log p - ln(-ln u) is argmin of (-ln u) / p. As -ln u > 1 - u >= 2^-33, most tokens are ruled out before
+  // the logarithm, and the unlikely ones even before their noise once the likeliest has set the mark.
+  const auto arrival_of = [&](std::size_t i, double u) { return -std::log(u) / p.probabilities[i]; };
+  const auto likeliest = static_cast<std::size_t>(std::max_element(p.probabilities.begin(), p.probabilities.end()) -
+                                                  p.probabilities.begin());
+  const TokenId mark = p.tokens[likeliest];
+  std::array<std::uint32_t, 4> words = noise_.token_words(position, mark);
+  // Just above, so that the likeliest token wins in its own turn, behind an equal one of a lower id.
+  double least = std::nextafter(arrival_of(likeliest, uniform_from_word(words[mark & 3])), kInfinity);
+  TokenId block = mark >> 2;
   for (std::size_t i = 0; i < p.size(); ++i) {
+    const double reach = least * p.probabilities[i];
+    if (reach <= 0x1p-33) continue;
     const TokenId token = p.tokens[i];
     if (token >> 2 != block) {
       block = token >> 2;
       words = noise_.token_words(position, token);
     }
     const double u = uniform_from_word(words[token & 3]);
-    if (1 - u >= least * p.probabilities[i]) continue;
-    const double arrival = -std::log(u) / p.probabilities[i];
+    if (1 - u >= reach) continue;
+    const double arrival = arrival_of(i, u);
     if (arrival < least) least = arrival, best = token;
   }
   return best;

@@ -8,39 +8,23 @@
 #include "src/base/distribution.h"
 #include "src/base/random.h"
 #include "src/sample/context.h"
+#include "src/sample/logit_adjuster.h"
+#include "src/sample/sampling_options.h"
+#include "src/sample/token_mask.h"
 
 namespace tandem {
 
-struct SamplingOptions {
-  double temperature = 0.7;  // >= 0, finite; 0 is argmax
-  int top_k = 40;            // >= 0; 0 is off; ties at the cut go to the lowest ids
-  double top_p = 0.95;       // [0, 1]; keeps token i iff the probability before it is < p; always the first; 1 is off
-  double min_p = 0.0;        // [0, 1]; keeps tokens with at least min_p times the largest probability
-};
-
-// Ids that may never be drawn: marked unused, or beyond the vocabulary (padding rows of a model).
-class TokenMask {
- public:
-  TokenMask() = default;
-  // `usable[id]`; ids past its end are masked.
-  explicit TokenMask(std::vector<bool> usable);
-  bool allows(TokenId id) const { return id < limit_ && (usable_.empty() || usable_[static_cast<std::size_t>(id)]); }
-
- private:
-  std::vector<bool> usable_;  // empty when every id below limit_ is usable
-  TokenId limit_ = INT32_MAX;
-};
-
-// Order (design.md section 4): mask, temperature, top-k, top-p, min-p. Not thread-safe: reuses scratch; no allocation
-// once warm.
+// Order (design.md section 4): mask, logit bias, repetition, presence and frequency penalty, temperature, top-k, top-p,
+// min-p. Not thread-safe: reuses scratch; no allocation once warm.
 class Sampler {
  public:
   // Throws Error(config) for an option outside its range.
   Sampler(SamplingOptions options, Noise noise, TokenMask mask);
 
-  // The distribution the rules use, after the whole chain; `logits`: [vocabulary], `out` is overwritten. Temperature 0:
-  // all mass on the largest logit (ties: lowest id). +inf logits share all mass equally. NaN and -inf are never chosen;
-  // a row without any other usable logit is Error(numeric) naming `context.position()`.
+  // The distribution the rules use, after the whole chain; `logits`: [vocabulary], `out` is overwritten. `context`: all
+  // tokens before the one to draw, the path to the row's node included; the penalties read it. Temperature 0: all mass
+  // on the largest logit after bias and penalties (ties: lowest id). +inf logits share all mass equally. NaN and -inf
+  // are never chosen; a row without any other usable logit is Error(numeric) naming `context.position()`.
   void distribution(std::span<const float> logits, const Context& context, Distribution& out);
 
   // argmax of log p + Gumbel noise of (position, token): the draw of plain decoding. Ties: lowest id. `p` is not empty.
@@ -54,27 +38,41 @@ class Sampler {
   }
 
   const SamplingOptions& options() const { return options_; }
+  const TokenMask& mask() const { return mask_; }
   bool greedy() const { return options_.temperature == 0; }
 
  private:
   struct Candidate {
-    double weight;  // the logit until temperature is applied, then the probability relative to the largest
+    double weight;
     TokenId token;
   };
   static bool ranks_before(const Candidate& a, const Candidate& b) {
     return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
   }
 
-  void collect(std::span<const float> logits);
-  void apply_temperature();
-  void apply_top_p();
-  TokenId argmax(std::span<const float> logits) const;
+  // The stages of the chain work on `out`: its probabilities are logits until the temperature is applied, then weights
+  // relative to the largest, and sum to 1 at the end.
+  Candidate best(std::span<const float> logits) const;
+  void collect_top_k(std::span<const float> logits, Distribution& out);
+  void collect_above(std::span<const float> logits, float bar, Distribution& out) const;
+  double apply_temperature(Distribution& out) const;
+  double weigh_all(std::span<const float> logits, double top, Distribution& out) const;
+  float bar_of_min_p(double top) const;
+  void finish(double total, Distribution& out);
+  void apply_top_p(double total, Distribution& out);
+
+  // Walks the usable ids of a row in ascending order: run(begin, their logits) for those that nothing adjusts,
+  // one(adjusted) for each of the others.
+  template <typename OnRun, typename OnAdjusted>
+  void walk(std::span<const float> logits, OnRun&& run, OnAdjusted&& one) const;
 
   SamplingOptions options_;
+  double rate_ = 0;  // 1 / temperature
   Noise noise_;
   TokenMask mask_;
-  std::vector<Candidate> candidates_;  // ascending in token between the stages of the chain
-  std::vector<Candidate> ranked_;      // scratch of top-p
+  LogitAdjuster adjuster_;
+  std::span<const AdjustedLogit> adjusted_;  // of the row at hand
+  std::vector<Candidate> ranked_;            // scratch of top-k and top-p
 };
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -347,7 +348,7 @@ TEST(OptionsValues, ShapesAreChecked) {
   EXPECT_EQ(error_of([] { one("5").section("key"); }), "a.yaml:1: key: expected keys below it, got 5");
   EXPECT_EQ(error_of([] { one("[5]").section("key"); }), "a.yaml:1: key: expected keys below it, got a list of 1");
   EXPECT_EQ(error_of([] { one("[5]").integer_reals("key", 0, 9, "Help."); }),
-            "a.yaml:1: key: expected map from integer 0..9 to number, got a list of 1");
+            "a.yaml:1: key: expected map from integer 0..9 to number or -inf, got a list of 1");
 }
 
 TEST(OptionsValues, ListsNameTheLineOfABadEntry) {
@@ -369,11 +370,17 @@ TEST(OptionsValues, ListsNameTheLineOfABadEntry) {
 TEST(OptionsValues, MapsFromIdToRealAreReadInOrder) {
   EXPECT_THAT(one("{5: -1, 2: 1e-3, \"7\": 0.5}").integer_reals("key", 0, 9, "Help."),
               ElementsAre(Pair(5, -1), Pair(2, 0.001), Pair(7, 0.5)));
+  EXPECT_THAT(one("{5: -inf, 2: -.inf}").integer_reals("key", 0, 9, "Help."),
+              ElementsAre(Pair(5, -HUGE_VAL), Pair(2, -HUGE_VAL)));
   const auto error = [](const char* text) { return error_of([&] { one(text).integer_reals("key", 0, 9, "Help."); }); };
-  EXPECT_EQ(error("\n  1: 2\n  10: 2\n"), "a.yaml:3: key: expected map from integer 0..9 to number, got key 10");
+  EXPECT_EQ(error("\n  1: 2\n  10: 2\n"),
+            "a.yaml:3: key: expected map from integer 0..9 to number or -inf, got key 10");
   EXPECT_THAT(error("{-1: 2}"), HasSubstr("got key -1"));
   EXPECT_THAT(error("{01: 2}"), HasSubstr("leading zero"));
   EXPECT_THAT(error("{1: x}"), HasSubstr("got x"));
+  for (const char* value : {"inf", ".inf", "+inf", "nan", ".nan", "1e999"}) {
+    EXPECT_THAT(error(fmt::format("{{1: {}}}", value).c_str()), HasSubstr(std::string("got ") + value));
+  }
   EXPECT_THAT(error("{1: }"), HasSubstr("got nothing"));
   EXPECT_THAT(error("{1: 2, +1: 3}"), HasSubstr("duplicate key 1"));
 }

@@ -103,6 +103,8 @@ class Settings(TandemTest):
                            ("draft:\n  length: 64\n", [":4: draft.length: expected ", "0..63, got 64"]),
                            ("draft:\n  length: 010\n", ["draft.length", "010"]),
                            ("sampling:\n  temperature: -1\n", ["sampling.temperature", "-1"]),
+                           ("sampling:\n  repetition_penalty: 0\n", ["sampling.repetition_penalty", "> 0", "got 0"]),
+                           ("sampling:\n  logprobs: 21\n", ["sampling.logprobs", "0..20", "got 21"]),
                            ("sampling:\n  seed: 18446744073709551616\n", ["sampling.seed", "18446744073709551615"]),
                            ("runtime:\n  threads: -2\n", ["runtime.threads", "-2"]),
                            ("stop:\n  max_tokens: 4\nstop:\n  max_tokens: 5\n", ["stop", "5"]),
@@ -120,6 +122,9 @@ class Settings(TandemTest):
 
     def test_limits_of_the_model_are_config_errors_too(self):
         for override, says in ((settings(target__context=1000000), ["target.context", "1000000", "8192"]),
+                               (settings(sampling__logit_bias="{191222: 5}"),
+                                ["sampling.logit_bias", "0..49151", "191222"]),
+                               (settings(sampling__logit_bias="{-1: 5}"), ["sampling.logit_bias", "0..", "-1"]),
                                (settings(stop__token_ids="[49152]"), ["stop.token_ids", "0..49151", "49152"])):
             self.refused(2, "generate", "--config", SMALL, "--prompt", "a", *override, says=says)
 

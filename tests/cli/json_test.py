@@ -156,6 +156,31 @@ class Generate(TandemTest):
         out = self.generate("--prompt", prompt, *settings(stop__strings=json.dumps([stop])), tokens=40)
         self.assertEqual((out["text"], out["stop_reason"]), (whole[:whole.index(stop)], "stop"))
 
+    def test_logprobs_are_those_of_score_with_and_without_drafts(self):
+        asked = [*settings(sampling__logprobs=2, sampling__repetition_penalty=1.2), "--prompt", REPETITIVE]
+        drafted = self.generate(*asked, tokens=24)
+        plain = self.generate(*asked, *settings(draft__kind="none"), tokens=24)
+        self.assertGreater(drafted["accepted"], 0)
+        self.assertEqual((drafted["ids"], drafted["logprobs"]), (plain["ids"], plain["logprobs"]))
+        self.assertEqual([token["id"] for token in plain["logprobs"]], plain["ids"])
+        for token in plain["logprobs"]:
+            self.assertEqual(set(token), {"id", "text", "logprob", "top"})
+            self.assertEqual(len(token["top"]), 2)
+            self.assertTrue(token["logprob"] <= token["top"][0]["logprob"] <= 0)
+        self.assertNotIn("logprobs", self.generate("--prompt", "Hi", tokens=2))
+
+    def test_penalties_and_bias_change_the_text_alike_with_and_without_drafts(self):
+        neutral = self.generate("--prompt", REPETITIVE, tokens=24)["ids"]
+        banned = json.dumps({str(neutral[0]): "-inf"})
+        for changed in (settings(sampling__repetition_penalty=2), settings(sampling__presence_penalty=5),
+                        settings(sampling__frequency_penalty=5, sampling__penalty_window=200),
+                        settings(sampling__logit_bias=banned)):
+            with self.subTest(changed=changed):
+                ids = self.generate("--prompt", REPETITIVE, *changed, tokens=24)["ids"]
+                self.assertNotEqual(ids, neutral)
+                self.assertEqual(
+                    self.generate("--prompt", REPETITIVE, *changed, *settings(draft__kind="none"), tokens=24)["ids"], ids)
+
     def test_settings_are_enough_to_repeat_the_run(self):
         out = self.generate("--prompt", "Name a colour.", *settings(sampling__temperature=1, sampling__seed=7))
         path = self.write("again.yaml", out["settings"]["effective_yaml"])

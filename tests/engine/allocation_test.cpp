@@ -10,9 +10,15 @@ namespace {
 TEST(Engine, WarmAnswerAllocatesNothing) {
   Rig& rig = Rig::shared("cpu");
   const std::vector<TokenId> prompt = random_prompt(50, 12);
-  for (const double temperature : {0.0, 1.0}) {
+  for (const auto& [temperature, everything] : {std::pair{0.0, false}, {1.0, false}, {0.0, true}, {1.0, true}}) {
     RigOptions options;
     options.sampling.temperature = temperature;
+    if (everything) {
+      options.sampling.repetition_penalty = 1.2;
+      options.sampling.frequency_penalty = 0.1;
+      options.sampling.logit_bias = {{5, 1.0}};
+      options.logprobs = 5;
+    }
     const std::vector<TokenId> truth = rig.plain(prompt, 40, options);
     for (const std::string& kind : Rig::kinds()) {
       Engine engine = rig.engine(rig.any_drafter(kind, truth, options), options);
@@ -24,7 +30,8 @@ TEST(Engine, WarmAnswerAllocatesNothing) {
       const long before = tandem::testing::allocations();
       answer();
       EXPECT_GT(before, 0);
-      EXPECT_EQ(tandem::testing::allocations() - before, 0) << kind << " at temperature " << temperature;
+      EXPECT_EQ(tandem::testing::allocations() - before, 0)
+          << kind << " at temperature " << temperature << (everything ? " with penalties and log-probabilities" : "");
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -233,6 +234,12 @@ TEST_F(ConfigKeys, ValuesOutsideTheRangeNamePlaceKeyLimitAndValue) {
       {"sampling.seed", "18446744073709551616", "random or integer 0..18446744073709551615"},
       {"sampling.seed", "-1", "random or integer 0..18446744073709551615"},
       {"sampling.repetition_penalty", "0", "number > 0"},
+      {"sampling.repetition_penalty", "-1.1", "number > 0"},
+      {"sampling.presence_penalty", ".inf", "number"},
+      {"sampling.frequency_penalty", "much", "number"},
+      {"sampling.penalty_window", "-1", "integer 0..2147483647"},
+      {"sampling.penalty_window", "all", "integer 0..2147483647"},
+      {"sampling.logprobs", "-1", "integer 0..20"},
       {"sampling.logprobs", "21", "integer 0..20"},
       {"stop.max_tokens", "0", "integer 1..2147483647"},
       {"stop.token_ids", "[-1]", "list, each integer 0..2147483647"},
@@ -340,12 +347,6 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
       {"verify.rule", "coupled"},
       {"verify.rule", "typical"},
       {"verify.lossy", "true"},
-      {"sampling.logprobs", "1"},
-      {"sampling.penalty_window", "65"},
-      {"sampling.repetition_penalty", "1.1"},
-      {"sampling.presence_penalty", "0.5"},
-      {"sampling.frequency_penalty", "-0.5"},
-      {"sampling.logit_bias", "{7: -1}"},
       {"constraint.grammar", "a.gbnf"},
       {"constraint.json_schema", "a.json"},
       {"constraint.json", "true"},
@@ -361,16 +362,20 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
   }
   EXPECT_EQ(error_of("draft: {kind: hybrid}"),
             "c/a.yaml:2: draft.kind: hybrid is not available in this version (expected none, model or ngram)");
-  EXPECT_EQ(error_of("sampling: {logit_bias: {7: -1}}"),
-            "c/a.yaml:2: sampling.logit_bias: a map of 1 is not available in this version (expected {})");
+}
+
+TEST_F(ConfigRefusals, LogitBiasNamesTheIdOrValueItCannotTake) {
+  const std::string place =
+      "c/a.yaml:2: sampling.logit_bias: expected map from integer 0..2147483647 to number or -inf";
+  EXPECT_EQ(error_of("sampling: {logit_bias: {-1: 5}}"), place + ", got key -1");
+  EXPECT_EQ(error_of("sampling: {logit_bias: {7: .inf}}"), place + ", got .inf");
+  EXPECT_EQ(error_of("sampling: {logit_bias: [7]}"), place + ", got a list of 1");
 }
 
 TEST_F(ConfigRefusals, NeutralValuesOfThoseFeaturesAreAccepted) {
   const Config config = read(R"(
 draft: {head_rows: all, head_ranking: , quantize: none, retokenize: false, corpus: []}
 verify: {rule: rejection, lossy: false}
-sampling: {repetition_penalty: 1.0, presence_penalty: 0, frequency_penalty: -0.0, penalty_window: 64,
-           logit_bias: {}, logprobs: 0}
 constraint: {grammar: , json_schema: ~, json: false, regex: null, choices: []}
 )");
   EXPECT_EQ(to_yaml(config), to_yaml(read("")));
@@ -387,6 +392,21 @@ TEST_F(ConfigRefusals, EveryKeyWithAnUnlandedFeatureSaysSoInItsHelp) {
     const bool refused = error_of("", {doc.key + "=" + value}).find("not available") != std::string::npos;
     EXPECT_EQ(refused, doc.help.find("this version") != std::string::npos) << doc.key;
   }
+}
+
+TEST_F(ConfigSet, PenaltiesBiasAndLogprobsAreReadAndWritten) {
+  const Config config =
+      read("sampling: {repetition_penalty: 1.5, presence_penalty: 0.25, frequency_penalty: -0.5, penalty_window: 7}\n",
+           {"sampling.logit_bias={9: -inf, 3: 1.5}", "sampling.logprobs=20"});
+  EXPECT_EQ(config.sampling.repetition_penalty, 1.5);
+  EXPECT_EQ(config.sampling.presence_penalty, 0.25);
+  EXPECT_EQ(config.sampling.frequency_penalty, -0.5);
+  EXPECT_EQ(config.sampling.penalty_window, 7);
+  EXPECT_THAT(config.sampling.logit_bias, ElementsAre(std::pair(9, -HUGE_VAL), std::pair(3, 1.5)));
+  EXPECT_EQ(config.logprobs, 20);
+  EXPECT_THAT(to_yaml(config), HasSubstr("  repetition_penalty: 1.5\n  presence_penalty: 0.25\n"
+                                         "  frequency_penalty: -0.5\n  penalty_window: 7\n"
+                                         "  logit_bias: {9: -inf, 3: 1.5}\n  logprobs: 20\n"));
 }
 
 TEST_F(ConfigSet, OverridesWinOverTheFile) {
@@ -599,6 +619,8 @@ TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
                       "  min_probability: 0\n  kv_cache: null\n  ngram:\n    min_match: 2\n    max_match: 64\n"
                       "verify:\n  rule: rejection\n"
                       "sampling:\n  temperature: 0.7\n  top_k: 40\n  top_p: 0.95\n  min_p: 0\n  seed: random\n"
+                      "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
+                      "  logit_bias: {}\n  logprobs: 0\n"
                       "stop:\n  max_tokens: 512\n  strings: []\n  token_ids: []\n  time_limit_seconds: null\n"
                       "prompt:\n  chat: null\n  system: null\n"
                       "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n");

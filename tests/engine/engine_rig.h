@@ -22,15 +22,18 @@ inline constexpr TokenId kWords = 105;  // ids of the tiny vocabulary that are n
 
 inline std::vector<std::string> backends() { return {"reference", "cpu"}; }
 
+inline SamplingOptions greedy_sampling() { return {.temperature = 0, .top_k = 0, .top_p = 1}; }
+
 struct RigOptions {
   int length = 4;
   int max_nodes = kMaxTreeNodes;
   int capacity = 96;
   int prefill_chunk = 7;
   std::uint64_t seed = 1;
-  SamplingOptions sampling{.temperature = 0, .top_k = 0, .top_p = 1};
+  SamplingOptions sampling = greedy_sampling();
   TokenMask mask{};
   std::optional<KvType> draft_kv{};  // unset: as the target's
+  int logprobs = 0;
 };
 
 // A target and a draft that often agrees with it, on one backend.
@@ -62,7 +65,8 @@ class Rig {
                    .policy = std::make_unique<FixedLength>(o.length, o.max_nodes, 0),
                    .verifier = std::move(verifier),
                    .sampler = Sampler(o.sampling, {o.seed, 0}, o.mask),
-                   .prefill_chunk = o.prefill_chunk});
+                   .prefill_chunk = o.prefill_chunk,
+                   .logprobs = o.logprobs});
   }
 
   // The drafters of the product by their names; "self": the target drafts for itself.

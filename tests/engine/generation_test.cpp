@@ -165,6 +165,58 @@ TEST_P(GenerationTest, StopStringOverTokenBordersLeavesItsFirstPartOut) {
   }
 }
 
+// Ids, text and reason of plain decoding, for every length, whether the text is taken as it comes or not.
+TEST_P(GenerationTest, StopsGiveOneTextForEveryDraftLengthAndReader) {
+  const Case& c = varied();
+  const std::string answer = text(c.answer(20));
+  const std::string third = text({c.token(2)}), sixth = text({c.token(5)}), pair = text({c.token(5), c.token(6)});
+  const std::size_t middle = text(c.answer(9)).size();
+  std::vector<StopRules> rules;
+  for (std::vector<std::string> strings :
+       std::vector<std::vector<std::string>>{{sixth, third},                           // two places
+                                             {pair, sixth},                            // one begins the other
+                                             {answer.substr(middle - 2, 4), "never"},  // over a border
+                                             {answer.substr(middle - 2, 4), answer.substr(middle, 1)},  // overlapping
+                                             {answer.substr(middle, 1),
+                                              answer.substr(middle - 1, 1)}})  // inside a token or two
+  {
+    rules.push_back({.strings = strings, .max_tokens = 20});
+    std::reverse(strings.begin(), strings.end());  // the order of the list must not matter
+    rules.push_back({.strings = strings, .max_tokens = 20});
+  }
+  rules.push_back({.end_ids = {c.token(7)}, .strings = {text({c.token(7)})}, .max_tokens = 20});  // the end id first
+  rules.push_back({.end_ids = {c.token(9)}, .strings = {sixth}, .max_tokens = 6});
+  rules.push_back({.end_ids = {c.token(9)}, .max_tokens = 7});
+  std::set<std::string> texts;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    Engine plain = rig().engine(rig().drafter("none"));
+    const GenerationResult truth = run(plain, c.prompt, rules[i]).result;
+    if (i % 2 == 1 && i < 10) {
+      EXPECT_TRUE(texts.contains(truth.text)) << "the order of the list matters: rule " << i;
+    }
+    texts.insert(truth.text);
+    for (const std::string kind : {"ngram", "model", "oracle", "random-tree"}) {
+      for (const int length : {0, 1, 4, 16}) {
+        SCOPED_TRACE(kind + " of length " + std::to_string(length) + ", rule " + std::to_string(i));
+        RigOptions options{.length = length};
+        options.logprobs = 2;
+        Engine engine = rig().engine(rig().any_drafter(kind, c.truth, options), options);
+        const GenerationResult streamed = run(engine, c.prompt, rules[i]).result;
+        EXPECT_EQ(streamed.ids, truth.ids);
+        EXPECT_EQ(streamed.text, truth.text);
+        EXPECT_EQ(streamed.stop_reason, truth.stop_reason);
+        ASSERT_EQ(streamed.logprobs.size(), truth.ids.size());  // cut with the tokens after a stop
+        for (std::size_t j = 0; j < truth.ids.size(); ++j) EXPECT_EQ(streamed.logprobs[j].drawn.id, truth.ids[j]);
+        Generation silent(engine, *tokenizer_, c.prompt, rules[i]);
+        while (silent.advance()) continue;
+        EXPECT_EQ(silent.result().ids, truth.ids);
+        EXPECT_EQ(silent.result().text, truth.text);
+      }
+    }
+  }
+  EXPECT_GE(texts.size(), 5u);
+}
+
 TEST_P(GenerationTest, ControlTokensGiveNoText) {
   const Case& c = varied();
   std::vector<TokenId> truth = c.truth;

@@ -237,6 +237,9 @@ TEST_P(SessionTest, LimitsOfTheModelAreCheckedAtLoad) {
   EXPECT_THAT(refusal({"draft.model=" + short_draft_, "draft.context=301"}),
               AllOf(HasSubstr("draft.context"), HasSubstr("300"), HasSubstr("short.gguf")));
   EXPECT_THAT(refusal({"stop.token_ids=[108]"}), AllOf(HasSubstr("stop.token_ids"), HasSubstr("0..107")));
+  EXPECT_THAT(refusal({"sampling.logit_bias={107: 5, 108: 5}"}),  // B16
+              AllOf(HasSubstr("sampling.logit_bias"), HasSubstr("0..107"), HasSubstr("got 108")));
+  EXPECT_EQ(refusal({"sampling.logit_bias={107: 5}"}), "accepted");
   EXPECT_THAT(refusal({"prompt.chat=true"}), AllOf(HasSubstr("prompt.chat"), HasSubstr("no chat template")));
 }
 
@@ -249,6 +252,30 @@ TEST_P(SessionTest, EndIdsOfModelAndUserStop) {
   const GenerationResult result = answer(stopped);
   EXPECT_EQ(result.stop_reason, StopReason::stop);
   EXPECT_EQ(result.ids.back(), ids[4]);
+}
+
+TEST_P(SessionTest, LogprobsAreReportedWhenAskedForAndTheSameUnderDrafting) {
+  Session plain = session({"draft.kind=none", "sampling.logprobs=3", "sampling.repetition_penalty=1.2"});
+  const GenerationResult result = answer(plain);
+  const Json json = report(result, plain);
+  ASSERT_EQ(json["logprobs"].size(), result.ids.size());
+  for (std::size_t i = 0; i < result.ids.size(); ++i) {
+    const Json& token = json["logprobs"][i];
+    EXPECT_EQ(token["id"], result.ids[i]);
+    EXPECT_EQ(token["text"], plain.tokenizer().bytes(result.ids[i], true));
+    EXPECT_LE(token["logprob"], 0);
+    ASSERT_EQ(token["top"].size(), 3u);
+    for (const Json& alternative : token["top"]) {
+      EXPECT_LT(alternative["id"], 108);  // padding is no alternative
+      EXPECT_LE(alternative["logprob"], token["top"][0]["logprob"]);
+    }
+  }
+  EXPECT_THAT(human_summary(result, plain), ::testing::Not(HasSubstr("logprob")));
+  Session drafted = session({"draft.model=" + draft_, "sampling.logprobs=3", "sampling.repetition_penalty=1.2"});
+  EXPECT_EQ(report(answer(drafted), drafted)["logprobs"], json["logprobs"]);
+
+  Session unasked = session({"draft.kind=none"});
+  EXPECT_FALSE(report(answer(unasked), unasked).contains("logprobs"));
 }
 
 TEST_P(SessionTest, PaddingAndUnusedIdsAreNeverDrawn) {  // B07: the embedding has 112 rows, the vocabulary 108 tokens

@@ -13,12 +13,15 @@
 #include "src/base/error.h"
 #include "tests/sample/allocation_counter.h"
 #include "tests/sample/chi_square.h"
+#include "tests/sample/plain_chain.h"
 
 namespace tandem {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::expected;
 using ::testing::HasSubstr;
+using testing::random_logits;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -31,40 +34,6 @@ Distribution sample(const std::vector<float>& logits, SamplingOptions options, T
 }
 
 SamplingOptions plain(double temperature) { return {temperature, 0, 1.0, 0.0}; }
-
-std::vector<float> random_logits(std::size_t size, std::uint64_t seed, double scale, int steps = 0) {
-  const Noise noise{seed, 0};
-  std::vector<float> logits(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    const double value = scale * noise.gumbel(0, static_cast<TokenId>(i));
-    logits[i] = static_cast<float>(steps > 0 ? std::round(value * steps) / steps : value);  // steps make ties
-  }
-  return logits;
-}
-
-// The chain in its plainest form: a full sort, one filter after the other.
-Distribution expected(const std::vector<float>& logits, const SamplingOptions& options) {
-  std::vector<int> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
-  if (options.top_k > 0 && options.top_k < static_cast<int>(order.size())) order.resize(options.top_k);
-  const double best = logits[order[0]];
-  const auto weight = [&](int i) { return std::exp((logits[i] - best) / options.temperature); };
-  double total = 0, before = 0;
-  for (const int i : order) total += weight(i);
-  std::vector<int> kept;
-  for (const int i : order) {
-    if (options.top_p < 1 && !kept.empty() && before >= options.top_p * total) break;
-    before += weight(i);
-    kept.push_back(i);
-  }
-  std::erase_if(kept, [&](int i) { return weight(i) < options.min_p; });
-  std::sort(kept.begin(), kept.end());
-  Distribution out;
-  for (const int i : kept) out.add(i, weight(i));
-  out.normalise();
-  return out;
-}
 
 TEST(Sampler, GivesTheDesignsWorkedValue) {
   const Distribution p = sample({3, 2.5f, 1, -1, -2}, {0.8, 0, 0.9, 0});
@@ -95,7 +64,8 @@ TEST(Sampler, EqualsTheSortedChain) {
           for (const double p : {0.0, 0.3, 0.95, 1.0}) {
             for (const double m : {0.0, 0.1, 1.0}) {
               const SamplingOptions options{0.7, k, p, m};
-              const Distribution got = sample(logits, options), want = expected(logits, options);
+              const Distribution got = sample(logits, options),
+                                 want = expected({logits.begin(), logits.end()}, options);
               ASSERT_EQ(got.tokens, want.tokens)
                   << "size " << size << " scale " << scale << " k " << k << " p " << p << " m " << m;
               for (std::size_t i = 0; i < got.size(); ++i) {
@@ -203,9 +173,23 @@ TEST(Sampler, MasksUnusedAndPaddingIds) {
 TEST(Sampler, RefusesOptionsOutsideTheirRange) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<SamplingOptions, std::string>> cases{
-      {{-0.1, 0, 1, 0}, "temperature"}, {{nan, 0, 1, 0}, "temperature"}, {{HUGE_VAL, 0, 1, 0}, "temperature"},
-      {{1, -1, 1, 0}, "top_k"},         {{1, 0, 1.01, 0}, "top_p"},      {{1, 0, -0.01, 0}, "top_p"},
-      {{1, 0, nan, 0}, "top_p"},        {{1, 0, 1, 1.01}, "min_p"},      {{1, 0, 1, -1}, "min_p"}};
+      {{-0.1, 0, 1, 0}, "temperature"},
+      {{nan, 0, 1, 0}, "temperature"},
+      {{HUGE_VAL, 0, 1, 0}, "temperature"},
+      {{1, -1, 1, 0}, "top_k"},
+      {{1, 0, 1.01, 0}, "top_p"},
+      {{1, 0, -0.01, 0}, "top_p"},
+      {{1, 0, nan, 0}, "top_p"},
+      {{1, 0, 1, 1.01}, "min_p"},
+      {{1, 0, 1, -1}, "min_p"},
+      {{.repetition_penalty = 0}, "repetition_penalty"},
+      {{.repetition_penalty = HUGE_VAL}, "repetition_penalty"},
+      {{.presence_penalty = nan}, "presence_penalty"},
+      {{.frequency_penalty = -HUGE_VAL}, "frequency_penalty"},
+      {{.penalty_window = -1}, "penalty_window"},
+      {{.logit_bias = {{-1, 5.0}}}, "logit_bias"},
+      {{.logit_bias = {{1, HUGE_VAL}}}, "logit_bias"},
+      {{.logit_bias = {{1, nan}}}, "logit_bias"}};
   for (const auto& [options, name] : cases) {
     try {
       const Sampler sampler(options, Noise{}, {});
@@ -297,7 +281,7 @@ TEST(Sampler, HandlesAFullVocabulary) {
   const std::vector<float> logits = random_logits(151936, 5, 2);
   for (const SamplingOptions& options : {plain(1), SamplingOptions{1, 40, 0.95, 0}, SamplingOptions{1, 0, 0.95, 0},
                                          SamplingOptions{1, 50000, 0.9, 0.001}}) {
-    EXPECT_EQ(sample(logits, options).tokens, expected(logits, options).tokens);
+    EXPECT_EQ(sample(logits, options).tokens, expected({logits.begin(), logits.end()}, options).tokens);
   }
 }
 

@@ -1,0 +1,30 @@
+// Which ids may be drawn at all.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/base/types.h"
+
+namespace tandem {
+
+struct TokenRun {
+  TokenId begin, end;  // end excluded
+};
+
+// Ids that may never be drawn are marked unused, or lie beyond the vocabulary (padding rows of a model).
+class TokenMask {
+ public:
+  TokenMask() = default;  // all ids are usable
+  // `usable[id]`; ids past its end are masked.
+  explicit TokenMask(const std::vector<bool>& usable);
+  // For an id >= 0. Binary search.
+  bool allows(TokenId id) const;
+  // The usable ids, ascending, as few runs as there can be.
+  std::span<const TokenRun> runs() const { return runs_; }
+
+ private:
+  std::vector<TokenRun> runs_{{0, INT32_MAX}};
+};
+
+}  // namespace tandem
