@@ -19,6 +19,10 @@ enum class ChildKind : std::uint8_t {
   sampled  // drawn from its parent's proposal q less its deterministic siblings, without replacement, in draw order
 };
 
+// The noise that draws a sampled child, which the rule decides. Independent: keyed by (start of the step, node), as
+// accepting by ratio needs. Shared: the noise of the child's position, with which the target will draw there too.
+enum class DraftDraw : std::uint8_t { independent, shared_noise };
+
 // Where a token came from, for metrics and calibration.
 enum class DraftSource : std::uint8_t { none, model, ngram, recycle, other };
 inline constexpr int kDraftSources = 5;
