@@ -10,9 +10,12 @@ namespace {
 TEST(Engine, WarmAnswerAllocatesNothing) {
   Rig& rig = Rig::shared("cpu");
   const std::vector<TokenId> prompt = random_prompt(50, 12);
-  for (const double temperature : {0.0, 1.0}) {
+  const std::vector<std::pair<double, std::string>> settings{
+      {0, "rejection"}, {1, "rejection"}, {1, "block"}, {1, "coupled"}, {1, "typical"}};
+  for (const auto& [temperature, rule] : settings) {
     RigOptions options;
     options.sampling.temperature = temperature;
+    options.rule = rule;
     const std::vector<TokenId> truth = rig.plain(prompt, 40, options);
     for (const std::string& kind : Rig::kinds()) {
       Engine engine = rig.engine(rig.any_drafter(kind, truth, options), options);
@@ -24,7 +27,8 @@ TEST(Engine, WarmAnswerAllocatesNothing) {
       const long before = tandem::testing::allocations();
       answer();
       EXPECT_GT(before, 0);
-      EXPECT_EQ(tandem::testing::allocations() - before, 0) << kind << " at temperature " << temperature;
+      EXPECT_EQ(tandem::testing::allocations() - before, 0)
+          << rule << ", " << kind << " at temperature " << temperature;
     }
   }
 }

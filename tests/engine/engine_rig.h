@@ -29,6 +29,7 @@ struct RigOptions {
   std::uint64_t seed = 1;
   SamplingOptions sampling{.temperature = 0, .top_k = 0, .top_p = 1};
   TokenMask mask{};
+  std::string rule = "rejection";
 };
 
 // A target and a draft that often agrees with it, on one backend.
@@ -49,8 +50,10 @@ class Rig {
   Transformer& draft() { return draft_.model; }
   KvType kv_type() const { return target_.backend->preferred_kv_type(); }
 
+  // `verifier`: in place of the rule of the options.
   Engine engine(std::unique_ptr<Drafter> drafter, const RigOptions& o = {},
-                std::unique_ptr<Verifier> verifier = make_verifier("rejection")) {
+                std::unique_ptr<Verifier> verifier = nullptr) {
+    if (!verifier) verifier = make_verifier(o.rule);
     return Engine({.target = &target_.model,
                    .cache = target_.model.make_cache(o.capacity, kv_type()),
                    .drafter = std::move(drafter),
@@ -66,6 +69,7 @@ class Rig {
     setup.kind = kind == "self" ? "model" : kind;
     setup.sampling = o.sampling;
     setup.noise = {o.seed, 0};
+    setup.draw = make_verifier(o.rule)->draft_draw();
     setup.model = kind == "self" ? &target_.model : &draft_.model;
     setup.context = context > 0 ? context : o.capacity;
     setup.kv_type = kv_type();
@@ -75,13 +79,14 @@ class Rig {
   }
   // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
   static std::vector<std::string> kinds() {
-    return {"none", "ngram", "model", "self", "oracle", "wrong", "wrong-after-1", "random-tree"};
+    return {"none", "ngram", "model", "self", "oracle", "wrong", "wrong-after-1", "duplicates", "random-tree"};
   }
   std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
                                        const RigOptions& o = {}) {
     if (kind == "oracle") return oracle(truth);
     if (kind == "wrong") return wrong_after(0, truth);
     if (kind == "wrong-after-1") return wrong_after(1, truth);
+    if (kind == "duplicates") return std::make_unique<DuplicateSiblings>(truth);
     if (kind == "random-tree") {
       std::vector<TokenId> words(kWords);
       std::iota(words.begin(), words.end(), 0);

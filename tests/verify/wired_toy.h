@@ -1,5 +1,6 @@
 // A toy target and a toy drafter around the wired rule: real Sampler, real noise, real keys.
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -25,6 +26,13 @@ class ToyLogits {
       table_[i] = static_cast<float>(0.7 * noise.gumbel(0, static_cast<TokenId>(i)));
     }
   }
+  // The same row for every context: the logits of a law.
+  static ToyLogits constant(const std::vector<double>& law) {
+    ToyLogits toy(static_cast<int>(law.size()), 0);
+    for (std::size_t i = 0; i < toy.table_.size(); ++i)
+      toy.table_[i] = static_cast<float>(std::log(law[i % law.size()]));
+    return toy;
+  }
   int vocab() const { return vocab_; }
   std::span<const float> row(std::span<const TokenId> context) const {
     const std::size_t last = context.back(), before = context[context.size() - 2];
@@ -41,8 +49,13 @@ class WiredToy {
  public:
   static constexpr std::uint32_t kPositions = 64;
 
-  WiredToy(const ToyLogits& target, const ToyLogits& draft, SamplingOptions options, Noise noise)
-      : target_(target), draft_(draft), sampler_(options, noise, {}), draft_sampler_({1, 0, 1, 0}, noise, {}) {
+  WiredToy(const ToyLogits& target, const ToyLogits& draft, SamplingOptions options, Noise noise,
+           DraftDraw draw = DraftDraw::independent)
+      : target_(target),
+        draft_(draft),
+        sampler_(options, noise, {}),
+        draft_sampler_({1, 0, 1, 0}, noise, {}),
+        draw_(draw) {
     restart();
   }
 
@@ -69,7 +82,10 @@ class WiredToy {
         left_.remove(token);
       }
       for (int i = 0; i < level.sampled && left_.size() > 0; ++i) {
-        const TokenId token = draft_sampler_.draw(left_, start, tree_.size(), DrawPurpose::draft);
+        // Shared noise: siblings are the next best of the same keys.
+        const TokenId token = draw_ == DraftDraw::shared_noise
+                                  ? draft_sampler_.draw_with_noise(left_, start + tree_.depth(node))
+                                  : draft_sampler_.draw(left_, start, tree_.size(), DrawPurpose::draft);
         tree_.add(node, token, ChildKind::sampled, DraftSource::model);
         left_.remove(token);
       }
@@ -110,6 +126,7 @@ class WiredToy {
   const ToyLogits& target_;
   const ToyLogits& draft_;
   Sampler sampler_, draft_sampler_;
+  DraftDraw draw_;
   Context context_;
   TokenTree tree_;
   Distribution left_;
