@@ -24,11 +24,12 @@ namespace {
 struct Feature {
   std::string name;
   std::function<void(RigOptions& options, StopRules& rules)> apply;
+  bool changes_the_answer = true;  // of plain decoding, or the feature's cells would show nothing of their own
 };
 
 std::vector<Feature> features() {
   return {
-      {"everything_off", [](RigOptions&, StopRules&) {}},
+      {"everything_off", [](RigOptions&, StopRules&) {}, false},
       {"top_k", [](RigOptions& o, StopRules&) { o.sampling.top_k = 6; }},
       {"top_p", [](RigOptions& o, StopRules&) { o.sampling.top_p = 0.7; }},
       {"min_p", [](RigOptions& o, StopRules&) { o.sampling.min_p = 0.2; }},
@@ -48,7 +49,7 @@ std::vector<Feature> features() {
 
 const std::vector<std::string> kDrafters{"none", "model", "ngram", "random-tree", "wrong", "oracle", "duplicates"};
 
-class Matrix : public ::testing::TestWithParam<std::tuple<int, const char*>> {
+class Matrix : public ::testing::Test {
  protected:
   static constexpr int kTokens = 24;
 
@@ -100,7 +101,9 @@ class Matrix : public ::testing::TestWithParam<std::tuple<int, const char*>> {
   }();
 };
 
-TEST_P(Matrix, EveryCellHolds) {
+class Cells : public Matrix, public ::testing::WithParamInterface<std::tuple<int, const char*>> {};
+
+TEST_P(Cells, Hold) {
   const Feature feature = features()[static_cast<std::size_t>(std::get<0>(GetParam()))];
   for (const double temperature : {0.0, 0.7, 1.5}) {
     RigOptions options;
@@ -122,12 +125,26 @@ TEST_P(Matrix, EveryCellHolds) {
   }
 }
 
+TEST_F(Matrix, FeaturesChangeThePlainAnswer) {
+  const auto plain = [&](const Feature& feature) {
+    RigOptions options;
+    options.seed = 11;
+    options.sampling.temperature = 1.5;
+    StopRules rules{.max_tokens = kTokens};
+    feature.apply(options, rules);
+    return answer("none", {}, options, rules).ids;
+  };
+  const std::vector<TokenId> off = plain(features().front());
+  for (const Feature& feature : features())
+    EXPECT_EQ(plain(feature) != off, feature.changes_the_answer) << feature.name;
+}
+
 std::vector<int> numbers() {
   std::vector<int> all(features().size());
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Cells, Matrix,
+INSTANTIATE_TEST_SUITE_P(Matrix, Cells,
                          ::testing::Combine(::testing::ValuesIn(numbers()),
                                             ::testing::Values("rejection", "block", "coupled")),
                          [](const auto& info) {

@@ -122,7 +122,7 @@ TEST(Block, OnAChainIsTheRuleOfThePaper) {
         const Path here(tokens.begin(), tokens.begin() + i);
         targets.push_back(support_of(pair.target(here)));
         tree.set_proposal(i) = support_of(pair.draft(here));
-        if (i < kLength) tree.add(i, tokens[static_cast<std::size_t>(i)], ChildKind::sampled, DraftSource::other);
+        if (i < kLength) add_child(tree, i, tokens[static_cast<std::size_t>(i)], ChildKind::sampled);
       }
       std::vector<double> law(kLength + 1);
       Block<> rule;

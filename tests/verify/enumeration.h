@@ -165,7 +165,7 @@ class Enumeration {
     tree_.clear(0);
     // Leaves get a proposal too, as a drafter that looked one step ahead would leave it: rules must not use it.
     for (std::size_t i = 0; i < drafted_.size(); ++i) {
-      if (i > 0) tree_.add(drafted_[i].parent, drafted_[i].token, drafted_[i].kind, DraftSource::other);
+      if (i > 0) add_child(tree_, drafted_[i].parent, drafted_[i].token, drafted_[i].kind);
       tree_.set_proposal(static_cast<int>(i)) = q(drafted_[i].path);
     }
   }

@@ -76,18 +76,15 @@ class WiredToy {
       const Level level = shape[static_cast<std::size_t>(tree_.depth(node))];
       Distribution& q = tree_.set_proposal(node);
       draft_sampler_.distribution(draft_.row(history(node)), context_, q);
-      left_ = q;
       for (TokenId token = 0; token < level.deterministic; ++token) {
         tree_.add(node, token, ChildKind::deterministic, DraftSource::other);
-        left_.remove(token);
       }
-      for (int i = 0; i < level.sampled && left_.size() > 0; ++i) {
-        // Shared noise: siblings are the next best of the same keys.
-        const TokenId token = draw_ == DraftDraw::shared_noise
-                                  ? draft_sampler_.draw_with_noise(left_, start + tree_.depth(node))
-                                  : draft_sampler_.draw(left_, start, tree_.size(), DrawPurpose::draft);
-        tree_.add(node, token, ChildKind::sampled, DraftSource::model);
-        left_.remove(token);
+      for (int i = 0; i < level.sampled && tree_.left_to_draw(node).size() > 0; ++i) {
+        tree_.draw_child(node, DraftSource::model, [&](const Distribution& left) {
+          // Shared noise: siblings are the next best of the same keys.
+          return draw_ == DraftDraw::shared_noise ? draft_sampler_.draw_with_noise(left, start + tree_.depth(node))
+                                                  : draft_sampler_.draw(left, start, tree_.size(), DrawPurpose::draft);
+        });
       }
     }
     return tree_;
@@ -129,7 +126,6 @@ class WiredToy {
   DraftDraw draw_;
   Context context_;
   TokenTree tree_;
-  Distribution left_;
   std::vector<float> rows_;
   std::vector<TokenId> history_;
 };
