@@ -74,8 +74,25 @@ std::vector<std::unique_ptr<Weight>> load_copies(const Shape& shape) {
   return copies;
 }
 
-void rate(benchmark::State& state, const char* name, double per_iteration) {
+void rate(benchmark::State& state, const std::string& name, double per_iteration) {
   state.counters[name] = benchmark::Counter(per_iteration / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// What the machine gives at best, measured once.
+struct Peaks {
+  double read_bytes_per_second = measure_read_bandwidth(pool());
+  double macs_per_second = measure_multiply_peak(pool());
+};
+const Peaks& peaks() {
+  static const Peaks instance;
+  return instance;
+}
+
+// The counter as a rate, and as a percentage of the machine's peak.
+void rate_of_peak(benchmark::State& state, const std::string& name, double per_iteration, double peak_per_second) {
+  rate(state, name, per_iteration);
+  state.counters[name + "_%"] =
+      benchmark::Counter(100 * per_iteration / peak_per_second, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // One matrix with m rows; GB/s counts the bytes of the file.
@@ -95,8 +112,8 @@ void matmul(benchmark::State& state, const Shape& shape) {
     const Projection p{rows_of(out, m, shape.outputs), weights[next++ % weights.size()].get(), nullptr};
     backend().matmul({&p, 1}, rows_of(x, m, shape.cols));
   }
-  rate(state, "GB", static_cast<double>(weights[0]->bytes));
-  rate(state, "GMAC", static_cast<double>(m) * shape.outputs * shape.cols);
+  rate_of_peak(state, "GB", static_cast<double>(weights[0]->bytes), peaks().read_bytes_per_second);
+  rate_of_peak(state, "GMAC", static_cast<double>(m) * shape.outputs * shape.cols, peaks().macs_per_second);
 }
 
 // Attention of m rows over `cached` keys, one layer after the other.
@@ -175,8 +192,8 @@ int main(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::AddCustomContext("backend", std::string(tandem::backend().name()));
   benchmark::AddCustomContext("threads", std::to_string(tandem::backend().threads()));
-  benchmark::AddCustomContext("read_GB_per_second",
-                              std::to_string(tandem::measure_read_bandwidth(tandem::pool()) / 1e9));
+  benchmark::AddCustomContext("read_GB_per_second", std::to_string(tandem::peaks().read_bytes_per_second / 1e9));
+  benchmark::AddCustomContext("multiply_peak_GMAC_per_second", std::to_string(tandem::peaks().macs_per_second / 1e9));
   tandem::register_all();
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -121,6 +121,19 @@ class Backend {
   virtual void gather_rows(Rows out, Rows x, std::span<const int> rows) = 0;
   // Slot base + path[i] moves to base + i, ascending; path[i] >= i and strictly ascending.
   virtual void move_kv(const KvLayer& layer, int base, std::span<const int> path) = 0;
+
+  // Pairs of ops that a backend may fuse; an override gives the bits of the body here.
+  // hidden += x; out = rms_norm(hidden). out may be x.
+  virtual void add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) {
+    add(hidden, x);
+    rms_norm(out, hidden, gain, epsilon);
+  }
+  // gate.out = activation(gate . x) * (up . x); what up.out holds afterwards is unspecified.
+  virtual void gated_matmul(const Projection& gate, const Projection& up, Rows x, Activation activation) {
+    const Projection both[] = {gate, up};
+    matmul(both, x);
+    gated(gate.out, gate.out, up.out, activation);
+  }
 };
 
 }  // namespace tandem

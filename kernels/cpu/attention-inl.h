@@ -1,12 +1,16 @@
 // Softmax attention of the query heads that share a key/value head, for up to eight rows.
 //
 // Thread mapping: a task is (key/value head, rows, some of its query heads); tasks are drawn from a counter. A task
-// walks its keys in chunks of 64 places of the path. Half a chunk at a time is converted for all its queries: keys
-// transposed to [head_dim][32], so that lanes are keys and no score needs a sum across lanes, values to [32][head_dim].
-// Bytes read: 2 x head_dim x 2 a key (f16). A query's arithmetic is fixed by its own path: score = one FMA chain over
-// head_dim, chunk by chunk the online softmax of Milakov & Gimelshein (2018) in f32, values added key by key; blocks of
-// queries only share the loads. Lost: converting whole chunks, 64 KB of keys and values in f32, which L1 does not
-// hold: 4.4 us a chunk for one row of six heads of 128 (Xeon, family 6 model 207).
+// walks its keys in chunks of 64 places of the path: scores, softmax, values, each for blocks of queries whose sums
+// stay in registers while four cache rows at a time are expanded to f32; where several blocks share a chunk it is
+// expanded once, into scratch. Bytes read: 2 x head_dim x 2 a key (f16), 2 x
+// head_dim x 34/32 (q8_0). A query's arithmetic is fixed by its own path: score = sixteen FMA chains over head_dim,
+// summed in one order; chunk by chunk the online softmax of Milakov & Gimelshein (2018) in f32; values added key by
+// key. Blocks of queries only share the loads.
+//
+// Lost, for one row of six heads of 128 over 512 cached keys, 16.9 us a thread (Xeon, family 6 model 207): keys
+// transposed to [head_dim][32] in f32, so that lanes are keys, and values expanded to [32][head_dim], 24 us (but 102
+// instead of 128 us for eight rows); both expanded as they lie, 24 us.
 #pragma once
 #include "kernels/cpu/exp-inl.h"
 #include "kernels/cpu/kernel_table.h"
@@ -14,18 +18,16 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int kKeyBlock = 32;  // keys converted at a time
-
 // The task's scratch memory, cut up.
 struct AttentionState {
-  int padded;        // head_dim rounded up to 16
-  float* converted;  // keys [padded][32], then values [32][padded]
-  float* queries;    // [queries][padded], scaled
-  float* sums;       // [queries][padded]
-  float* weights;    // [queries][64]
-  float* peak;       // [queries] largest score so far
-  float* mass;       // [queries] sum of the weights so far
-  float* factor;     // [queries] what the sums of earlier chunks are multiplied by
+  int padded;      // head_dim rounded up to 16
+  float* rows;     // [64][padded], cache rows of a chunk that many queries share
+  float* queries;  // [queries][padded], scaled, zeros beyond head_dim
+  float* sums;     // [queries][padded]
+  float* weights;  // [queries][64]
+  float* peak;     // [queries] largest score so far
+  float* mass;     // [queries] sum of the weights so far
+  float* factor;   // [queries] what the sums of earlier chunks are multiplied by
 };
 
 struct KeyRange {
@@ -48,8 +50,8 @@ AttentionState cut_scratch(const AttentionTask& task) {
   AttentionState s;
   const std::ptrdiff_t queries = static_cast<std::ptrdiff_t>(task.heads) * kAttentionRows;
   s.padded = (task.head_dim + 15) / 16 * 16;
-  s.converted = task.scratch;
-  s.queries = s.converted + s.padded * kKeyBlock;
+  s.rows = task.scratch;
+  s.queries = s.rows + kAttentionChunk * s.padded;
   s.sums = s.queries + queries * s.padded;
   s.weights = s.sums + queries * s.padded;
   s.peak = s.weights + queries * kAttentionChunk;
@@ -64,7 +66,7 @@ void start_queries(const AttentionTask& task, const AttentionState& s) {
     for (int h = 0; h < task.heads; ++h, ++q) {
       const float* from = task.queries + row * task.query_stride + h * task.head_dim;
       float* to = s.queries + q * s.padded;
-      for (int d = 0; d < task.head_dim; ++d) to[d] = from[d] * task.scale;
+      for (int d = 0; d < s.padded; ++d) to[d] = d < task.head_dim ? from[d] * task.scale : 0;
       std::memset(s.sums + q * s.padded, 0, sizeof(float) * static_cast<std::size_t>(s.padded));
       s.peak[q] = -__builtin_inff();
       s.mass[q] = 0;
@@ -73,81 +75,75 @@ void start_queries(const AttentionTask& task, const AttentionState& s) {
 }
 
 // Up to 16 elements of a cache row from element d on.
-template <bool kHalf>
+template <KvType kType>
 [[gnu::always_inline]] inline F32x16 load_cache(const std::uint8_t* row, int d, int count) {
-  if constexpr (kHalf) return count >= 16 ? load_half(row + 2 * d) : load_half_first(row + 2 * d, count);
+  if constexpr (kType == KvType::f16) {
+    return count >= 16 ? load_half(row + 2 * d) : load_half_first(row + 2 * d, count);
+  }
+  if constexpr (kType == KvType::q8_0) {  // whole blocks; an int8 times an f16 is exact
+    const std::uint8_t* block = row + d / kKvBlock * kKvBlockBytes;
+    return mul(load_int8(block + 2 + d % kKvBlock), splat_half(block));
+  }
   const float* p = reinterpret_cast<const float*>(row) + d;
   return count >= 16 ? load(p) : load_first(p, count);
 }
 
-// Keys of 16 slots, elements [d, d + 16), to 16 columns of the converted keys. kWhole: all slots and elements exist.
-template <bool kHalf, bool kWhole>
-[[gnu::always_inline]] inline void convert_tile(const std::uint8_t* const* rows, int d, int slots, int elements,
-                                                float* to) {
-  F32x16 v[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
-    v[i] = kWhole ? load_cache<kHalf>(rows[i], d, 16) : i < slots ? load_cache<kHalf>(rows[i], d, elements) : zeros();
-  }
-  transpose(v);
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) store(to + i * kKeyBlock, v[i]);
-}
-
-// Keys of places [start, start + 32); places beyond count become zeros.
-template <bool kHalf>
-void convert_keys(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan, int start) {
-  const std::ptrdiff_t slot_bytes = static_cast<std::ptrdiff_t>(task.head_dim) * (kHalf ? 2 : 4);
-  for (int j = 0; j < kKeyBlock; j += 16) {
-    const std::uint8_t* rows[16];
-    const int left = plan.count - start - j;
-    for (int i = 0; i < 16; ++i) rows[i] = task.keys + (i < left ? plan.slots[start + j + i] * slot_bytes : 0);
-    for (int d = 0; d < s.padded; d += 16) {
-      const int elements = task.head_dim - d;
-      float* to = s.converted + d * kKeyBlock + j;
-      if (left >= 16 && elements >= 16) {
-        convert_tile<kHalf, true>(rows, d, 16, 16, to);
-      } else {
-        convert_tile<kHalf, false>(rows, d, left, elements, to);
-      }
-    }
+// Asks for what lies 32 and 128 slots behind a cache row: between bursts of arithmetic a core reads ahead too little.
+[[gnu::always_inline]] inline void fetch_ahead(const std::uint8_t* row, std::ptrdiff_t slot_bytes) {
+  for (std::ptrdiff_t i = 0; i < slot_bytes; i += 64) {
+    prefetch_l1(row + 32 * slot_bytes + i);
+    prefetch_l2(row + 128 * slot_bytes + i);
   }
 }
 
-template <bool kHalf>
-void convert_values(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan, int start) {
-  const std::ptrdiff_t slot_bytes = static_cast<std::ptrdiff_t>(task.head_dim) * (kHalf ? 2 : 4);
-  const int end = plan.count - start < kKeyBlock ? plan.count - start : kKeyBlock;
-  for (int j = 0; j < end; ++j) {
-    const std::uint8_t* row = task.values + plan.slots[start + j] * slot_bytes;
-    float* to = s.converted + j * s.padded;
-    int d = 0;
-    for (; d + 16 <= task.head_dim; d += 16) store(to + d, load_cache<kHalf>(row, d, 16));
-    if (d < task.head_dim) store(to + d, load_cache<kHalf>(row, d, task.head_dim - d));
-  }
-}
-
-// weights[q][start ..] = query q . the 32 converted keys
-template <int N>
-void score_queries(const AttentionTask& task, const AttentionState& s, int q, int start) {
-  const float* x = s.queries + q * s.padded;
-  F32x16 acc[N][2];
+// products[i][j] = query i times key j, lane by lane, for four keys.
+template <KvType kType, int N>
+[[gnu::always_inline]] inline void multiply_keys(const float* x, int padded, const std::uint8_t* const* keys,
+                                                 int head_dim, F32x16 (*products)[4]) {
+  F32x16 acc[N][4];
 #pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) acc[i][0] = acc[i][1] = zeros();
-  for (int d = 0; d < task.head_dim; ++d) {
-    const F32x16 k0 = load(s.converted + d * kKeyBlock), k1 = load(s.converted + d * kKeyBlock + 16);
+  for (int i = 0; i < N; ++i) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = zeros();
+  const auto step = [&](int d, int elements) __attribute__((always_inline)) {
+    F32x16 k[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) k[j] = load_cache<kType>(keys[j], d, elements);
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
-      const F32x16 y = splat(x[i * s.padded + d]);
-      acc[i][0] = fma(y, k0, acc[i][0]);
-      acc[i][1] = fma(y, k1, acc[i][1]);
+      const F32x16 y = load(x + i * padded + d);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) acc[i][j] = fma(y, k[j], acc[i][j]);
     }
-  }
+  };
+  int d = 0;
+  for (; d + 16 <= head_dim; d += 16) step(d, 16);
+  if (d < head_dim) step(d, head_dim - d);
 #pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
-    float* to = s.weights + (q + i) * kAttentionChunk + start;
-    store(to, acc[i][0]);
-    store(to + 16, acc[i][1]);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) products[i][j] = acc[i][j];
+  }
+}
+
+// weights[q ..] = queries . the keys of the chunk; what lies beyond the last key is of no use.
+template <KvType kType, int N>
+void score_queries(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan, int q) {
+  const bool first = kType != KvType::f32 && q == plan.runs[0].first;
+  for (int start = 0; start < plan.count; start += 16) {
+    F32x16 products[4][N][4];
+    F32x16 all[16];
+    for (int k = 0; k < 4; ++k) {
+      const std::uint8_t* keys[4];
+      for (int j = 0; j < 4; ++j) {
+        const int place = start + 4 * k + j;
+        keys[j] = task.keys + plan.slots[place < plan.count ? place : plan.count - 1] * task.slot_bytes;
+        if (first) fetch_ahead(keys[j], task.slot_bytes);
+      }
+      multiply_keys<kType, N>(s.queries + q * s.padded, s.padded, keys, task.head_dim, products[k]);
+    }
+    for (int i = 0; i < N; ++i) {
+      for (int j = 0; j < 16; ++j) all[j] = products[j / 4][i][j % 4];
+      store(s.weights + (q + i) * kAttentionChunk + start, sum_lanes(all));
+    }
   }
 }
 
@@ -170,106 +166,122 @@ void softmax_step(const AttentionState& s, int q, KeyRange range) {
   s.factor[q] = factor[0];
 }
 
-// sums[q] += weights[q] . the 32 converted values that lie in `range`, D vectors of head_dim at a time. The first
-// values of a chunk find the sums multiplied by the factor.
-template <int N, int D>
-void add_values(const AttentionState& s, int q, int d, int start, KeyRange range) {
+// sums[q] = sums[q] * factor + weights[q] . the values of the chunk in `range`, D vectors of head_dim from d on.
+template <KvType kType, int N, int D>
+void add_values(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan, const QueryRun& run, int q,
+                int d) {
+  const bool first = kType != KvType::f32 && d == 0 && q == plan.runs[0].first;
+  const int elements = D > 1 ? 16 : task.head_dim - d;
   F32x16 acc[N][D];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
 #pragma GCC unroll 4
-    for (int k = 0; k < D; ++k) {
-      acc[i][k] = load(s.sums + (q + i) * s.padded + d + 16 * k);
-      if (start == 0) acc[i][k] = mul(acc[i][k], splat(s.factor[q + i]));
-    }
+    for (int k = 0; k < D; ++k) acc[i][k] = mul(load(s.sums + (q + i) * s.padded + d + 16 * k), splat(s.factor[q + i]));
   }
   const float* w = s.weights + q * kAttentionChunk;
-  const int low = range.low > start ? range.low : start;
-  const int high = range.high < start + kKeyBlock ? range.high : start + kKeyBlock;
-  for (int j = low; j < high; ++j) {
-    const float* values = s.converted + (j - start) * s.padded + d;
+  for (int j = run.range.low; j < run.range.high; ++j) {
+    const std::uint8_t* row = task.values + plan.slots[j] * task.slot_bytes;
+    if (first) fetch_ahead(row, task.slot_bytes);
     F32x16 v[D];
 #pragma GCC unroll 4
-    for (int k = 0; k < D; ++k) v[k] = load(values + 16 * k);
-#pragma GCC unroll 4
+    for (int k = 0; k < D; ++k) v[k] = load_cache<kType>(row, d + 16 * k, elements);
+#pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
       const F32x16 y = splat(w[i * kAttentionChunk + j]);
 #pragma GCC unroll 4
       for (int k = 0; k < D; ++k) acc[i][k] = fma(y, v[k], acc[i][k]);
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
 #pragma GCC unroll 4
     for (int k = 0; k < D; ++k) store(s.sums + (q + i) * s.padded + d + 16 * k, acc[i][k]);
   }
 }
 
-template <int N>
-void add_all_values(const AttentionState& s, int q, int start, KeyRange range) {
+template <KvType kType, int N>
+void add_all_values(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan, const QueryRun& run,
+                    int q) {
   int d = 0;
-  for (; d + 64 <= s.padded; d += 64) add_values<N, 4>(s, q, d, start, range);
-  for (; d < s.padded; d += 16) add_values<N, 1>(s, q, d, start, range);
+  for (; d + 64 <= task.head_dim; d += 64) add_values<kType, N, 4>(task, s, plan, run, q, d);
+  for (; d < task.head_dim; d += 16) add_values<kType, N, 1>(task, s, plan, run, q, d);
 }
 
-// Splits queries [first, last) evenly into blocks of at most kMost: work(first query, count).
+template <int N>
+struct Count {
+  static constexpr int value = N;
+};
+template <int N, typename Work>
+[[gnu::always_inline]] inline void with_count(int count, const Work& work) {
+  if constexpr (N > 1) {
+    if (count < N) return with_count<N - 1>(count, work);
+  }
+  work(Count<N>{});
+}
+
+// work(first query, their Count) for queries [first, last), split evenly into blocks of at most
+// kMost, a constant so that their sums stay in registers.
 template <int kMost, typename Work>
 [[gnu::always_inline]] inline void in_blocks(int first, int last, const Work& work) {
   const int count = last - first, parts = (count + kMost - 1) / kMost;
-  for (int p = 0; p < parts; ++p) work(first + count * p / parts, count * (p + 1) / parts - count * p / parts);
-}
-
-void score_run(const AttentionTask& task, const AttentionState& s, const QueryRun& run, int start) {
-  in_blocks<8>(run.first, run.last, [&](int q, int count) {
-    switch (count) {
-      case 1:
-        return score_queries<1>(task, s, q, start);
-      case 2:
-        return score_queries<2>(task, s, q, start);
-      case 3:
-        return score_queries<3>(task, s, q, start);
-      case 4:
-        return score_queries<4>(task, s, q, start);
-      case 5:
-        return score_queries<5>(task, s, q, start);
-      case 6:
-        return score_queries<6>(task, s, q, start);
-      case 7:
-        return score_queries<7>(task, s, q, start);
-      default:
-        return score_queries<8>(task, s, q, start);
-    }
-  });
-}
-
-void add_run(const AttentionState& s, const QueryRun& run, int start) {
-  in_blocks<4>(run.first, run.last, [&](int q, int count) {
-    switch (count) {
-      case 1:
-        return add_all_values<1>(s, q, start, run.range);
-      case 2:
-        return add_all_values<2>(s, q, start, run.range);
-      case 3:
-        return add_all_values<3>(s, q, start, run.range);
-      default:
-        return add_all_values<4>(s, q, start, run.range);
-    }
-  });
-}
-
-template <bool kHalf>
-void attend_chunk(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan) {
-  for (int start = 0; start < plan.count; start += kKeyBlock) {
-    convert_keys<kHalf>(task, s, plan, start);
-    for (int r = 0; r < plan.run_count; ++r) score_run(task, s, plan.runs[r], start);
+  for (int p = 0; p < parts; ++p) {
+    const int from = count * p / parts, to = count * (p + 1) / parts;
+    with_count<kMost>(to - from, [&](auto n) { work(first + from, n); });
   }
+}
+
+template <KvType kType>
+void score_chunk(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan) {
   for (int r = 0; r < plan.run_count; ++r) {
-    for (int q = plan.runs[r].first; q < plan.runs[r].last; ++q) softmax_step(s, q, plan.runs[r].range);
+    const QueryRun& run = plan.runs[r];
+    in_blocks<kQueryBlock>(run.first, run.last,
+                           [&](int q, auto n) { score_queries<kType, n.value>(task, s, plan, q); });
+    for (int q = run.first; q < run.last; ++q) softmax_step(s, q, run.range);
   }
-  for (int start = 0; start < plan.count; start += kKeyBlock) {
-    convert_values<kHalf>(task, s, plan, start);
-    for (int r = 0; r < plan.run_count; ++r) add_run(s, plan.runs[r], start);
+}
+
+template <KvType kType>
+void add_chunk(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan) {
+  for (int r = 0; r < plan.run_count; ++r) {
+    const QueryRun& run = plan.runs[r];
+    in_blocks<kQueryBlock>(run.first, run.last,
+                           [&](int q, auto n) { add_all_values<kType, n.value>(task, s, plan, run, q); });
   }
+}
+
+// The cache rows of a chunk's places, expanded to f32 in the scratch.
+template <KvType kType>
+void expand_rows(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan, const std::uint8_t* cache) {
+  for (int j = 0; j < plan.count; ++j) {
+    const std::uint8_t* row = cache + plan.slots[j] * task.slot_bytes;
+    fetch_ahead(row, task.slot_bytes);
+    float* to = s.rows + j * s.padded;
+    int d = 0;
+    for (; d + 16 <= task.head_dim; d += 16) store(to + d, load_cache<kType>(row, d, 16));
+    if (d < task.head_dim) store(to + d, load_cache<kType>(row, d, task.head_dim - d));
+  }
+}
+
+// A chunk that several blocks of queries share: its rows are expanded once, which changes no bit.
+template <KvType kType>
+void attend_expanded(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan) {
+  AttentionTask expanded = task;
+  expanded.keys = expanded.values = reinterpret_cast<const std::uint8_t*>(s.rows);
+  expanded.slot_bytes = s.padded * static_cast<std::ptrdiff_t>(sizeof(float));
+  ChunkPlan in_order = plan;
+  for (int j = 0; j < plan.count; ++j) in_order.slots[j] = j;
+  expand_rows<kType>(task, s, plan, task.keys);
+  score_chunk<KvType::f32>(expanded, s, in_order);
+  expand_rows<kType>(task, s, plan, task.values);
+  add_chunk<KvType::f32>(expanded, s, in_order);
+}
+
+template <KvType kType>
+void attend_chunk(const AttentionTask& task, const AttentionState& s, const ChunkPlan& plan) {
+  const int queries = plan.runs[plan.run_count - 1].last - plan.runs[0].first;
+  if (kType != KvType::f32 && queries > kQueryBlock) return attend_expanded<kType>(task, s, plan);
+  score_chunk<kType>(task, s, plan);
+  add_chunk<kType>(task, s, plan);
 }
 
 // Places of the chunk that starts at `start`, of a path of `length` keys whose last `window` are visible (0: all).
@@ -315,10 +327,13 @@ void attend_rows(const AttentionTask& task, const AttentionState& s, int first, 
   }
   if (plan.run_count == 0) return;
   plan.count = path_slots(task, last - 1, start, path_length(task, last - 1), plan.slots);
-  if (task.half_cache) {
-    attend_chunk<true>(task, s, plan);
-  } else {
-    attend_chunk<false>(task, s, plan);
+  switch (task.type) {
+    case KvType::f32:
+      return attend_chunk<KvType::f32>(task, s, plan);
+    case KvType::f16:
+      return attend_chunk<KvType::f16>(task, s, plan);
+    case KvType::q8_0:
+      return attend_chunk<KvType::q8_0>(task, s, plan);
   }
 }
 

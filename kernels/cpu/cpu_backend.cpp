@@ -46,6 +46,10 @@ class CpuBackend final : public Backend {
   void add(Rows y, Rows x) override;
   void gather_rows(Rows out, Rows x, std::span<const int> rows) override;
   void move_kv(const KvLayer& layer, int base, std::span<const int> path) override;
+  void add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) override;
+  void gated_matmul(const Projection& gate, const Projection& up, Rows x, Activation) override {
+    matmul_.run_gated(gate, up, x, kernels_.silu_gate);
+  }
 
  private:
   // work(row) for every row, over the threads when `elements` in all are worth it.
@@ -101,6 +105,14 @@ void expect_same_shape(const char* op, Rows a, Rows b) {
   }
 }
 
+const float* gain_values(const Weight& gain, int cols) {
+  const std::vector<float>& values = as_cpu(gain).values;
+  if (values.size() != static_cast<std::size_t>(cols)) {
+    fail(ErrorKind::model, "rms_norm: expected a gain vector of {}, got {}", cols, values.size());
+  }
+  return values.data();
+}
+
 std::span<const float> CpuBackend::download(Rows x) {
   const std::size_t count = static_cast<std::size_t>(x.rows) * x.cols;
   if (x.stride == x.cols || x.rows <= 1) return {x.data, count};
@@ -129,12 +141,9 @@ void CpuBackend::embed(Rows out, const Weight& table, std::span<const TokenId> t
 
 void CpuBackend::rms_norm(Rows out, Rows x, const Weight& gain, float epsilon) {
   expect_same_shape("rms_norm", out, x);
-  const std::vector<float>& g = as_cpu(gain).values;
-  if (g.size() != static_cast<std::size_t>(x.cols)) {
-    fail(ErrorKind::model, "rms_norm: expected a gain vector of {}, got {}", x.cols, g.size());
-  }
+  const float* g = gain_values(gain, x.cols);
   for_rows(x.rows, static_cast<std::size_t>(x.rows) * x.cols,
-           [&](int i) { kernels_.rms_norm(out.row(i), x.row(i), g.data(), x.cols, epsilon); });
+           [&](int i) { kernels_.rms_norm(out.row(i), x.row(i), g, x.cols, epsilon); });
 }
 
 void CpuBackend::rope(Rows heads, int head_dim, std::span<const Position> positions, const RopeTable& table) {
@@ -167,6 +176,8 @@ void CpuBackend::store_kv(const KvLayer& layer, int base, Rows keys, Rows values
   const auto write = [&](std::byte* to, const float* from) {
     if (layer.type == KvType::f16) {
       kernels_.to_half(reinterpret_cast<std::uint8_t*>(to), from, layer.head_dim);
+    } else if (layer.type == KvType::q8_0) {
+      kernels_.to_q8_0(reinterpret_cast<std::uint8_t*>(to), from, layer.head_dim);
     } else {
       std::memcpy(to, from, sizeof(float) * layer.head_dim);
     }
@@ -206,7 +217,8 @@ void CpuBackend::attention(Rows out, Rows queries, const KvLayer& layer, int bas
     task.query_stride = queries.stride;
     task.out_stride = out.stride;
     task.head_dim = layer.head_dim;
-    task.half_cache = layer.type == KvType::f16;
+    task.type = layer.type;
+    task.slot_bytes = static_cast<std::ptrdiff_t>(layer.slot_bytes());
     task.base = base;
     task.scale = params.scale;
     task.window = params.window;
@@ -241,6 +253,17 @@ void CpuBackend::gated(Rows out, Rows gate, Rows up, Activation) {
 void CpuBackend::add(Rows y, Rows x) {
   expect_same_shape("add", y, x);
   for_rows(y.rows, static_cast<std::size_t>(y.rows) * y.cols, [&](int i) { kernels_.add(y.row(i), x.row(i), y.cols); });
+}
+
+// Each row is normed while it is in L1.
+void CpuBackend::add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) {
+  expect_same_shape("add_rms_norm", hidden, x);
+  expect_same_shape("add_rms_norm", out, hidden);
+  const float* g = gain_values(gain, hidden.cols);
+  for_rows(hidden.rows, static_cast<std::size_t>(hidden.rows) * hidden.cols, [&](int i) {
+    kernels_.add(hidden.row(i), x.row(i), hidden.cols);
+    kernels_.rms_norm(out.row(i), hidden.row(i), g, hidden.cols, epsilon);
+  });
 }
 
 void CpuBackend::gather_rows(Rows out, Rows x, std::span<const int> rows) {

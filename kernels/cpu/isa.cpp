@@ -56,14 +56,14 @@ bool machine_has_f16c() {
 }  // namespace
 #endif
 
-int few_rows_prefetch_bytes() {
+cpu::ReadAhead machine_read_ahead() {
 #if defined(TANDEM_X86_KERNELS)
   unsigned highest = 0, ebx = 0, ecx = 0, edx = 0;
   const bool intel = __get_cpuid(0, &highest, &ebx, &ecx, &edx) != 0 && ebx == signature_INTEL_ebx &&
                      ecx == signature_INTEL_ecx && edx == signature_INTEL_edx;
-  return intel ? 8192 : 0;
+  return intel ? cpu::ReadAhead{.few_rows_l2 = 8192, .l1 = 2048} : cpu::ReadAhead{};
 #else
-  return 0;
+  return {};
 #endif
 }
 

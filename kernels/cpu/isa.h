@@ -19,8 +19,9 @@ Isa choose_isa();
 
 const cpu::KernelTable& kernels_of(Isa isa);
 
-// Bytes that passes of one or two rows prefetch ahead on this machine, 0 for none. Zen 4 reads ahead better alone (27.3
-// instead of 29.4 ms, Q4_K); Intel's cores do not (1.5B, one row: 33.6 instead of 41.6 ms).
-int few_rows_prefetch_bytes();
+// What suits this machine's cores. Zen 4 reads ahead better alone with one or two rows (27.3 instead of 29.4 ms, Q4_K);
+// Intel's cores do not (1.5B, one row: 33.6 instead of 41.6 ms), and want lines in L1 before the loads ask for them
+// (Q6_K, time over plain reading at 1, 4, 8 rows: 1.04, 1.10, 1.24 instead of 1.10, 1.22, 1.36).
+cpu::ReadAhead machine_read_ahead();
 
 }  // namespace tandem

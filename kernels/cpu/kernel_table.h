@@ -6,8 +6,15 @@
 
 #include "kernels/cpu/activation.h"
 #include "kernels/quant/format.h"
+#include "src/base/tensor.h"
 
 namespace tandem::cpu {
+
+// How many bytes ahead of what it reads a pass asks for weights, as suits the machine's cores; 0 for not at all.
+struct ReadAhead {
+  int few_rows_l2 = 0;  // into L2, with the few rows that some cores read ahead for better alone
+  int l1 = 0;           // into L1, where a kernel has issue slots left for it; 0 is the line about to be read
+};
 
 // A tile of 16 outputs times `rows` rows (at most kMaxTileRows).
 struct TileCall {
@@ -21,9 +28,9 @@ struct TileCall {
   int rows;
   float* out;  // [rows, outputs]
   std::ptrdiff_t out_stride;
-  int outputs;         // 1..16
-  const float* bias;   // [outputs] or null
-  int few_rows_ahead;  // bytes to prefetch ahead with few rows; 0 where the core reads ahead better alone
+  int outputs;        // 1..16
+  const float* bias;  // [outputs] or null
+  ReadAhead read_ahead;
 };
 inline constexpr int kMaxTileRows = 128;
 
@@ -37,7 +44,8 @@ struct AttentionTask {
   int first_row, last_row;   // at most kAttentionRows
   const std::uint8_t* keys;  // slot 0 of the key/value head
   const std::uint8_t* values;
-  bool half_cache;  // f16, else f32
+  KvType type;
+  std::ptrdiff_t slot_bytes;  // between keys, and between values
   int base;
   float scale;
   int window;                      // 0 = all
@@ -49,7 +57,7 @@ inline constexpr int kAttentionChunk = 64;  // keys
 
 inline constexpr std::size_t attention_scratch_floats(int heads, int head_dim) {
   const std::size_t queries = static_cast<std::size_t>(heads) * kAttentionRows, padded = (head_dim + 15) / 16 * 16;
-  return (padded * 32 + queries * (2 * padded + kAttentionChunk + 3) + 15) / 16 * 16;
+  return (kAttentionChunk * padded + queries * (2 * padded + kAttentionChunk + 3) + 15) / 16 * 16;
 }
 
 inline constexpr int kMultiplyLoopMacs = 16 * 64;
@@ -66,6 +74,7 @@ struct KernelTable {
   void (*silu_gate)(float* out, const float* gate, const float* up, int count);
   void (*add)(float* y, const float* x, int count);
   void (*to_half)(std::uint8_t* out, const float* x, int count);
+  void (*to_q8_0)(std::uint8_t* out, const float* x, int count);             // whole blocks of kKvBlock
   std::uint32_t (*read_lines)(const std::uint8_t* data, std::size_t bytes);  // XOR of the words, so that they are read
   std::int32_t (*multiply_loop)(int rounds);                                 // kMultiplyLoopMacs a round
 };

@@ -21,6 +21,7 @@ const KernelTable kKernelsAvx512 = {quantise_group,
                                     silu_gate,
                                     add_rows,
                                     to_half,
+                                    to_q8_0,
                                     read_lines,
                                     multiply_loop};
 

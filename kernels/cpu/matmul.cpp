@@ -44,7 +44,9 @@ std::uint8_t* Matmul::place(std::uint8_t* acts, Chunks chunks, int total_rows, i
   return acts + (before + static_cast<std::size_t>(group) * in_chunk + (row - start)) * kActBytes;
 }
 
+// This thread's share of the quantised input; returns when all of it is there.
 void Matmul::quantise(Rows x, Chunks chunks, int thread) {
+  if (!uses_group_ && !uses_block_) return;
   const auto [first, last] = pool_.share(x.rows * chunks.groups, thread);
   std::uint8_t* group_acts = uses_group_ ? reinterpret_cast<std::uint8_t*>(group_acts_->data()) : nullptr;
   std::uint8_t* block_acts = uses_block_ ? reinterpret_cast<std::uint8_t*>(block_acts_->data()) : nullptr;
@@ -59,9 +61,10 @@ void Matmul::quantise(Rows x, Chunks chunks, int thread) {
                                reinterpret_cast<BlockActs*>(place(block_acts, chunks, x.rows, row, group)));
     }
   }
+  pool_.barrier();
 }
 
-void Matmul::tiles(const Projection& projection, Rows x, Chunks chunks, int first, int last) {
+void Matmul::tiles(const Projection& projection, Rows x, Chunks chunks, int row, int first, int last) {
   const CpuWeight& w = as_cpu(*projection.weight);
   const Family family = family_of(w.format);
   const float* bias = projection.bias ? as_cpu(*projection.bias).values.data() : nullptr;
@@ -69,25 +72,22 @@ void Matmul::tiles(const Projection& projection, Rows x, Chunks chunks, int firs
                       : family == Family::block ? kernels_.matmul_block
                                                 : kernels_.matmul_real;
   Pages* acts = family == Family::group ? group_acts_.get() : family == Family::block ? block_acts_.get() : nullptr;
-  for (int row = 0; row < x.rows; row += chunks.rows) {
-    const int rows = std::min(chunks.rows, x.rows - row);
-    TileCall call{};
-    call.format = w.format;
-    call.cols = w.cols;
-    call.acts = acts ? place(reinterpret_cast<std::uint8_t*>(acts->data()), chunks, x.rows, row, 0) : nullptr;
-    call.act_rows = call.rows = rows;
-    call.x = x.row(row);
-    call.x_stride = x.stride;
-    call.out_stride = projection.out.stride;
-    for (int t = first; t < last; ++t) {
-      const int column = kTileOutputs * t;
-      call.tile = w.tiles.data + t * w.tile_bytes;
-      call.out = projection.out.row(row) + column;
-      call.outputs = std::min(kTileOutputs, w.rows - column);
-      call.bias = bias ? bias + column : nullptr;
-      call.few_rows_ahead = few_rows_ahead_;
-      kernel(call);
-    }
+  TileCall call{};
+  call.format = w.format;
+  call.cols = w.cols;
+  call.acts = acts ? place(reinterpret_cast<std::uint8_t*>(acts->data()), chunks, x.rows, row, 0) : nullptr;
+  call.act_rows = call.rows = std::min(chunks.rows, x.rows - row);
+  call.x = x.row(row);
+  call.x_stride = x.stride;
+  call.out_stride = projection.out.stride;
+  call.read_ahead = read_ahead_;
+  for (int t = first; t < last; ++t) {
+    const int column = kTileOutputs * t;
+    call.tile = w.tiles.data + t * w.tile_bytes;
+    call.out = projection.out.row(row) + column;
+    call.outputs = std::min(kTileOutputs, w.rows - column);
+    call.bias = bias ? bias + column : nullptr;
+    kernel(call);
   }
 }
 
@@ -102,13 +102,28 @@ void Matmul::multiply(std::span<const Projection> projections, Rows x, Chunks ch
       if (at <= start) return 0;
       return static_cast<int>(std::min<std::size_t>(w.tile_count(), (at - start + w.tile_bytes / 2) / w.tile_bytes));
     };
-    tiles(p, x, chunks, cut(low), cut(high));
+    const int first = cut(low), last = cut(high);
+    for (int row = 0; row < x.rows; row += chunks.rows) tiles(p, x, chunks, row, first, last);
     start += w.tile_bytes * w.tile_count();
   }
 }
 
-void Matmul::run(std::span<const Projection> projections, Rows x) {
-  if (x.rows <= 0 || projections.empty()) return;
+void Matmul::multiply_gated(const Projection& gate, const Projection& up, Rows x, Chunks chunks, int thread,
+                            Combine combine) {
+  const auto [first, last] = pool_.share(as_cpu(*gate.weight).tile_count(), thread);
+  const int column = kTileOutputs * first, count = std::min(kTileOutputs * last, gate.out.cols) - column;
+  if (count <= 0) return;
+  for (int row = 0; row < x.rows; row += chunks.rows) {
+    tiles(gate, x, chunks, row, first, last);
+    tiles(up, x, chunks, row, first, last);
+    for (int i = row; i < std::min(row + chunks.rows, x.rows); ++i) {
+      float* out = gate.out.row(i) + column;
+      combine(out, out, up.out.row(i) + column, count);
+    }
+  }
+}
+
+Matmul::Chunks Matmul::prepare(std::span<const Projection> projections, Rows x) {
   uses_group_ = uses_block_ = false;
   total_bytes_ = 0;
   for (const Projection& p : projections) {
@@ -122,12 +137,29 @@ void Matmul::run(std::span<const Projection> projections, Rows x) {
   const std::size_t bytes = static_cast<std::size_t>(x.rows) * chunks.groups * kActBytes;
   if (uses_group_) reserve(group_acts_, group_capacity_, bytes);
   if (uses_block_) reserve(block_acts_, block_capacity_, bytes);
+  return chunks;
+}
+
+void Matmul::run(std::span<const Projection> projections, Rows x) {
+  if (x.rows <= 0 || projections.empty()) return;
+  const Chunks chunks = prepare(projections, x);
   pool_.run([&](int thread) {
-    if (uses_group_ || uses_block_) {
-      quantise(x, chunks, thread);
-      pool_.barrier();
-    }
+    quantise(x, chunks, thread);
     multiply(projections, x, chunks, thread);
+  });
+}
+
+void Matmul::run_gated(const Projection& gate, const Projection& up, Rows x, Combine combine) {
+  if (x.rows <= 0) return;
+  if (gate.out.cols != up.out.cols) {
+    fail(ErrorKind::model, "gated_matmul: expected as many outputs of gate and up, got {} and {}", gate.out.cols,
+         up.out.cols);
+  }
+  const Projection both[] = {gate, up};
+  const Chunks chunks = prepare(both, x);
+  pool_.run([&](int thread) {
+    quantise(x, chunks, thread);
+    multiply_gated(gate, up, x, chunks, thread, combine);
   });
 }
 

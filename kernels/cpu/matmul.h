@@ -15,6 +15,9 @@ class Matmul {
 
   // Throws Error(model) when shapes disagree. Scratch grows with the largest input seen.
   void run(std::span<const Projection> projections, Rows x);
+  // gate.out = combine(gate . x, up . x), applied by the thread that made both while they are in its cache.
+  using Combine = void (*)(float* out, const float* gate, const float* up, int count);
+  void run_gated(const Projection& gate, const Projection& up, Rows x, Combine combine);
 
  private:
   // Rows go in chunks, and a chunk lies as [groups, rows of the chunk], so that it stays in L2 while all tiles pass.
@@ -22,14 +25,18 @@ class Matmul {
     int groups, rows;  // groups of a row, rows of a full chunk
   };
   static Chunks chunks_of(int rows, int cols);
+  // Checks the call, makes room for its activations and says how its rows go in chunks.
+  Chunks prepare(std::span<const Projection> projections, Rows x);
   std::uint8_t* place(std::uint8_t* acts, Chunks chunks, int total_rows, int row, int group) const;
   void quantise(Rows x, Chunks chunks, int thread);
   void multiply(std::span<const Projection> projections, Rows x, Chunks chunks, int thread);
-  void tiles(const Projection& projection, Rows x, Chunks chunks, int first, int last);
+  void multiply_gated(const Projection& gate, const Projection& up, Rows x, Chunks chunks, int thread, Combine combine);
+  // Tiles [first, last) times the chunk of rows that begins at `row`.
+  void tiles(const Projection& projection, Rows x, Chunks chunks, int row, int first, int last);
 
   const KernelTable& kernels_;
   ThreadPool& pool_;
-  const int few_rows_ahead_ = few_rows_prefetch_bytes();
+  const ReadAhead read_ahead_ = machine_read_ahead();
   std::unique_ptr<Pages> group_acts_, block_acts_;
   std::size_t group_capacity_ = 0, block_capacity_ = 0;
   bool uses_group_ = false, uses_block_ = false;

@@ -37,7 +37,7 @@ template <Format F>
 
 template <Format F, int M, Unpack U>
 void block_kernel(const std::uint8_t* tile, int sub_blocks, const BlockActs* a, float* sums, std::uint8_t* codes,
-                  [[maybe_unused]] int ahead) {
+                  [[maybe_unused]] Ahead ahead) {
   using L = Layout<F>;
   constexpr int kBits = F == Format::q8_0 ? 8 : L::kFiveBits ? 5 : 4;
   F32x16 acc[M];
@@ -49,7 +49,7 @@ void block_kernel(const std::uint8_t* tile, int sub_blocks, const BlockActs* a, 
     if constexpr (U == Unpack::reuse && F != Format::q8_0) {
       reuse_codes<16>(codes + 512 * j, w);
     } else {
-      prefetch(pair + ahead, L::kPair);
+      prefetch<true>(pair, L::kPair, ahead);
       unpack_block<F>(pair, w);
       unpack_block<F>(pair + L::kCodes, w + 8);
       if constexpr (U == Unpack::fill && F != Format::q8_0) keep_codes<16>(codes + 512 * j, w);
@@ -94,9 +94,7 @@ constexpr KernelSet<BlockActs> block_kernels(bool shares_codes, RowCounts<I...>)
           Layout<F>::kGroupBytes,
           Layout<F>::kPair,
           shares_codes,
-          F == Format::q8_0   ? 0
-          : F == Format::q4_k ? 2
-                              : 1};
+          F == Format::q8_0 ? 0 : 1};
 }
 
 void matmul_block(const TileCall& call) {

@@ -24,9 +24,10 @@ namespace {
 // back.
 template <Format F, int M, Unpack U>
 void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, float* sums, std::uint8_t* codes,
-                         [[maybe_unused]] int ahead) {
+                         [[maybe_unused]] Ahead ahead) {
   using L = Layout<F>;
-  constexpr bool kFive = L::kFiveBits, kInterleave = M >= kInterleavedRows;
+  constexpr bool kFive = L::kFiveBits, kFewRows = U == Unpack::direct && M <= 5;
+  constexpr bool kInterleave = M >= kInterleavedRows && !kFewRows;
   I32x16 acc[M];
 #pragma GCC unroll 8
   for (int m = 0; m < M; ++m) acc[m] = zeros_int();
@@ -35,7 +36,7 @@ void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, floa
     std::uint8_t* const unpacked = codes + 1024 * j;
     U8x64 w[16];
     if constexpr (U != Unpack::reuse) {
-      prefetch(tile + ahead + L::kGroupBytes / 4 / 16 * 16 * j, L::kGroupBytes / 4 + 63);
+      prefetch<kFewRows>(tile + L::kGroupBytes / 4 / 16 * 16 * j, L::kGroupBytes / 4 + 63, ahead);
       unpack_nibbles(pair, w);
       unpack_nibbles(pair + L::kCodes, w + 8);
       if constexpr (kFive) {
@@ -87,7 +88,7 @@ void group_kernel_minima(const std::uint8_t* tile, int, const GroupActs* a, floa
 
 template <int M, Unpack U>
 void group_kernel_six_bits(const std::uint8_t* tile, int, const GroupActs* a, float* sums, std::uint8_t* codes,
-                           [[maybe_unused]] int ahead) {
+                           [[maybe_unused]] Ahead ahead) {
   using L = Layout<Format::q6_k>;
   constexpr bool kInterleave = M >= kInterleavedRows;
   I32x16 acc[M];
@@ -98,7 +99,7 @@ void group_kernel_six_bits(const std::uint8_t* tile, int, const GroupActs* a, fl
     std::uint8_t* const unpacked = codes + 512 * j;
     U8x64 w[8];
     if constexpr (U != Unpack::reuse) {
-      prefetch(tile + ahead + L::kGroupBytes / 8 * j, L::kGroupBytes / 8 + 24);
+      prefetch<true>(tile + L::kGroupBytes / 8 * j, L::kGroupBytes / 8 + 24, ahead);
       unpack_six_bits(pair + L::kCodes * (j % 2), w);
       if constexpr (U == Unpack::fill || kInterleave) keep_codes<8>(unpacked, w);
     } else if constexpr (!kInterleave) {
@@ -147,9 +148,7 @@ constexpr KernelSet<GroupActs> group_kernels(bool shares_codes, RowCounts<I...>)
           Layout<F>::kGroupBytes,
           Layout<F>::kPair,
           shares_codes,
-          F == Format::q8_0   ? 0
-          : F == Format::q4_k ? 2
-                              : 1};
+          F == Format::q4_k ? 2 : 1};
 }
 
 void matmul_group(const TileCall& call) {

@@ -12,14 +12,19 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int kPrefetchBytes = 8192;  // 8 to 64 KB ahead are equal on Zen 4, 4 KB is worse
+constexpr int kAheadInL2 = 8192;  // 8 to 64 KB ahead are equal, 4 KB is worse
 
 enum class Unpack : std::uint8_t { direct, fill, reuse };
 
-// One group of 16 outputs x M rows: sums[M][16] += tile group . acts. Prefetches `ahead` bytes behind what it reads.
+// What a pass asks for while it reads, bytes ahead.
+struct Ahead {
+  int l2, l1;
+};
+
+// One group of 16 outputs x M rows: sums[M][16] += tile group . acts.
 template <typename Acts>
 using GroupKernel = void (*)(const std::uint8_t* tile, int sub_blocks, const Acts* acts, float* sums,
-                             std::uint8_t* codes, int ahead);
+                             std::uint8_t* codes, Ahead ahead);
 
 // 1, 2, .. kBlockRows as template arguments.
 template <int... I>
@@ -44,11 +49,16 @@ struct KernelSet {
   GroupKernel<Acts> direct[kBlockRows], fill[kBlockRows], reuse[kBlockRows];
   int group_bytes, pair_bytes;
   bool shares_codes;  // several row blocks share unpacked codes
-  int few_rows;       // up to so many rows some cores read ahead better alone: TileCall::few_rows_ahead decides
+  int alone_rows;     // up to so many rows some cores read ahead better alone: ReadAhead::few_rows_l2 decides
 };
 
-[[gnu::always_inline]] inline void prefetch(const std::uint8_t* p, int bytes) {
-  for (int i = 0; i < bytes; i += 64) prefetch_line(p + i);
+// kL1: also into L1. A constant, because a branch here slows the kernels of many rows by a tenth.
+template <bool kL1>
+[[gnu::always_inline]] inline void prefetch(const std::uint8_t* p, int bytes, Ahead ahead) {
+  for (int i = 0; i < bytes; i += 64) {
+    prefetch_l2(p + ahead.l2 + i);
+    if constexpr (kL1) prefetch_l1(p + ahead.l1 + i);
+  }
 }
 
 template <int N>
@@ -60,6 +70,13 @@ template <int N>
 [[gnu::always_inline]] inline void reuse_codes(const std::uint8_t* codes, U8x64* w) {
 #pragma GCC unroll 16
   for (int i = 0; i < N; ++i) w[i] = load_codes(codes + 64 * i);
+}
+
+// The lines of `out` that rows [first, first + count) will be written to.
+inline void prefetch_outputs(const TileCall& call, int first, int count) {
+  for (int r = first; r < first + count; ++r) {
+    prefetch_l1(reinterpret_cast<const std::uint8_t*>(call.out + r * call.out_stride));
+  }
 }
 
 inline void write_tile(const TileCall& call, const float* sums) {
@@ -82,7 +99,7 @@ inline void matmul_tile(const TileCall& call, const KernelSet<Acts>& set) {
   const auto big = share ? set.reuse[rows_big - 1] : first;
   const auto small = rows_big == 1 ? big : share ? set.reuse[rows_big - 2] : set.direct[rows_big - 2];
 
-  const int ahead = call.rows > set.few_rows ? kPrefetchBytes : call.few_rows_ahead;
+  const Ahead ahead{call.rows > set.alone_rows ? kAheadInL2 : call.read_ahead.few_rows_l2, call.read_ahead.l1};
 
   const std::uint8_t* tile = call.tile;
   const Acts* acts = reinterpret_cast<const Acts*>(call.acts);
@@ -90,10 +107,14 @@ inline void matmul_tile(const TileCall& call, const KernelSet<Acts>& set) {
   for (int b = 0; b < blocks; b += 8, acts += call.act_rows) {
     const int n = blocks - b < 8 ? (blocks - b + 1) / 2 * 2 : 8;
     first(tile, n, acts, sums, codes, ahead);
+    const bool last = b + 8 >= blocks;
     int r = rows_big;
-    for (int p = 1; p < parts_big; ++p, r += rows_big) big(tile, n, acts + r, sums + 16 * r, codes, ahead);
-    for (int p = parts_big > 1 ? parts_big : 1; p < parts; ++p, r += rows_big - 1)
-      small(tile, n, acts + r, sums + 16 * r, codes, ahead);
+    for (int p = 1; p < parts; ++p) {
+      const int rows = p < parts_big ? rows_big : rows_big - 1;
+      if (last) prefetch_outputs(call, r, rows);
+      (p < parts_big ? big : small)(tile, n, acts + r, sums + 16 * r, codes, ahead);
+      r += rows;
+    }
     tile += n == 8 ? set.group_bytes : n / 2 * set.pair_bytes;
   }
   write_tile(call, sums);

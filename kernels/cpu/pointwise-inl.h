@@ -12,31 +12,33 @@ constexpr float kSmallestPeak = 1e-36f;  // below it 127 / peak would overflow; 
 [[gnu::always_inline]] inline F32x16 taint(F32x16 x, F32x16 so_far) { return fma(x, zeros(), so_far); }
 
 void quantise_group(const float* x, int count, GroupActs* acts) {
-  F32x16 v[16], largest = zeros(), bad = zeros();
-  float sum16 = 0;
+  F32x16 v[16], t[16], largest = zeros();
   for (int i = 0; i < 16; ++i) {
     const int left = count - 16 * i;
     v[i] = left >= 16 ? load(x + 16 * i) : left > 0 ? load_first(x + 16 * i, left) : zeros();
-    largest = max(largest, abs(v[i]));
-    bad = taint(v[i], bad);
-    const float s = reduce_add(abs(v[i]));
-    sum16 = s > sum16 ? s : sum16;
+    t[i] = abs(v[i]);
+    largest = max(largest, t[i]);
   }
-  const float peak = reduce_max(largest);
+  const F32x16 sums16 = sum_lanes(t);
+  const float peak = reduce_max(largest), sum16 = reduce_max(sums16);
   // 1015 leaves room for 16 roundings of one half.
   const float by_peak = 127.f / peak, by_sum = 1015.f / sum16;
   const float inverse = peak > kSmallestPeak ? (by_peak < by_sum ? by_peak : by_sum) : 0.f;
-  const float taint_of_all = reduce_add(bad) + sum16 * 0.f;  // a sum may overflow where no input does
+  const float taint_of_all = reduce_add(taint(sums16, zeros()));  // a sum may overflow where no input does
   const bool finite = taint_of_all == 0;
   acts->scale = (inverse > 0 ? 1.f / inverse : 0.f) + taint_of_all;
   for (int i = 0; i < 16; ++i) {
     const I32x16 q = finite ? to_int(mul(v[i], splat(inverse))) : zeros_int();
     store_bytes(acts->q + 16 * i, q);
-    acts->minus_32_sum16[i] = -32 * reduce_add_int(q);
+    t[i] = to_float(q);  // small integers: their sums are exact
   }
+  float sums[16];
+  store(sums, sum_lanes(t));
+  for (int i = 0; i < 16; ++i) acts->minus_32_sum16[i] = -32 * static_cast<std::int32_t>(sums[i]);
   for (int j = 0; j < 8; ++j) {
-    acts->minus_16_sum32[j] = (acts->minus_32_sum16[2 * j] + acts->minus_32_sum16[2 * j + 1]) / 2;
-    acts->sum32[j] = static_cast<std::int16_t>(-acts->minus_16_sum32[j] / 16);
+    const auto sum32 = static_cast<std::int32_t>(sums[2 * j] + sums[2 * j + 1]);
+    acts->minus_16_sum32[j] = -16 * sum32;
+    acts->sum32[j] = static_cast<std::int16_t>(sum32);
   }
 }
 
@@ -108,6 +110,26 @@ void to_half(std::uint8_t* out, const float* x, int count) {
   int i = 0;
   for (; i + 16 <= count; i += 16) store_half_first(out + 2 * i, load(x + i), 16);
   if (i < count) store_half_first(out + 2 * i, load_first(x + i, count - i), count - i);
+}
+
+// Blocks of the cache: scale = largest / 127 rounded to f16, codes = the nearest multiples of that rounded scale. A
+// block that is not finite gets a NaN scale, so that it stays bad.
+void to_q8_0(std::uint8_t* out, const float* x, int count) {
+  for (; count > 0; count -= kKvBlock, x += kKvBlock, out += kKvBlockBytes) {
+    const F32x16 a = load(x), b = load(x + 16);
+    const float peak = reduce_max(max(abs(a), abs(b)));
+    const bool finite = reduce_add(taint(a, taint(b, zeros()))) == 0;
+    store_half_first(out, splat(finite ? peak / 127.f : __builtin_nanf("")), 1);
+    const F32x16 scale = splat_half(out);
+    float first[16];
+    store(first, scale);
+    const auto code = [&](F32x16 v) {
+      // A scale among f16's subnormals is coarse; 127 of it may be less than the largest.
+      return first[0] > 0 ? to_int(min(splat(127.f), max(splat(-127.f), div(v, scale)))) : zeros_int();
+    };
+    store_bytes(reinterpret_cast<std::int8_t*>(out) + 2, code(a));
+    store_bytes(reinterpret_cast<std::int8_t*>(out) + 18, code(b));
+  }
 }
 
 }  // namespace

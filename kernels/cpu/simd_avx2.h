@@ -26,6 +26,7 @@ constexpr int kBlockRows = 4;  // the same templates; instrumented, those of 8 r
 #else
 constexpr int kBlockRows = 8;  // most rows of a register block
 #endif
+constexpr int kQueryBlock = 2;                    // most queries of a register block of attention
 constexpr int kInterleavedRows = kBlockRows + 1;  // never: too few registers
 
 [[gnu::always_inline]] inline __m256i lanes_below8(int n) {
@@ -109,6 +110,17 @@ constexpr int kInterleavedRows = kBlockRows + 1;  // never: too few registers
   std::memcpy(all, p, 2 * static_cast<std::size_t>(n));
   return load_half(all);
 }
+[[gnu::always_inline]] inline F32x16 splat_half(const std::uint8_t* p) {
+  std::uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return splat(_cvtsh_ss(bits));
+}
+// 16 signed bytes.
+[[gnu::always_inline]] inline F32x16 load_int8(const std::uint8_t* p) {
+  const __m128i bytes = load128(p);
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+}
 [[gnu::always_inline]] inline F32x16 load_bf16(const std::uint8_t* p) {
   const auto wide = [](const std::uint8_t* q) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load128(q)), 16));
@@ -128,14 +140,16 @@ constexpr int kInterleavedRows = kBlockRows + 1;  // never: too few registers
   };
   return {one(n.a), one(n.b)};
 }
-inline void transpose(F32x16* v) {
-  alignas(32) float t[16][16];
-  for (int i = 0; i < 16; ++i) {
-    alignas(32) float row[16];
-    store(row, v[i]);
-    for (int k = 0; k < 16; ++k) t[k][i] = row[k];
-  }
-  for (int i = 0; i < 16; ++i) v[i] = load(t[i]);
+// Lane i: the sum of the lanes of v[i].
+[[gnu::always_inline]] inline F32x16 sum_lanes(const F32x16* v) {
+  const auto eight = [](const F32x16* w) {
+    __m256 s[8];
+    for (int i = 0; i < 8; ++i) s[i] = _mm256_add_ps(w[i].a, w[i].b);
+    const __m256 low = _mm256_hadd_ps(_mm256_hadd_ps(s[0], s[1]), _mm256_hadd_ps(s[2], s[3]));
+    const __m256 high = _mm256_hadd_ps(_mm256_hadd_ps(s[4], s[5]), _mm256_hadd_ps(s[6], s[7]));
+    return _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
+  };
+  return {eight(v), eight(v + 8)};
 }
 
 // ---- integers
@@ -289,8 +303,11 @@ template <int kBits, int N>
   const __m256i x = splat256(two);
   return add_int(s, {_mm256_madd_epi16(factors.a, x), _mm256_madd_epi16(factors.b, x)});
 }
-[[gnu::always_inline]] inline void prefetch_line(const std::uint8_t* p) {
+[[gnu::always_inline]] inline void prefetch_l2(const std::uint8_t* p) {
   _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+}
+[[gnu::always_inline]] inline void prefetch_l1(const std::uint8_t* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ constexpr int kBlockRows = 4;  // the same templates; instrumented, those of 8 r
 #else
 constexpr int kBlockRows = 8;  // most rows of a register block
 #endif
+constexpr int kQueryBlock = 6;  // most queries of a register block of attention
 
 [[gnu::always_inline]] inline __mmask16 lanes_below(int n) {
   return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
@@ -59,6 +60,15 @@ constexpr int kBlockRows = 8;  // most rows of a register block
 [[gnu::always_inline]] inline F32x16 load_half_first(const std::uint8_t* p, int n) {
   return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes_below(n), p));
 }
+[[gnu::always_inline]] inline F32x16 splat_half(const std::uint8_t* p) {
+  std::uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return _mm512_set1_ps(_cvtsh_ss(bits));
+}
+// 16 signed bytes.
+[[gnu::always_inline]] inline F32x16 load_int8(const std::uint8_t* p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
 [[gnu::always_inline]] inline F32x16 load_bf16(const std::uint8_t* p) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
@@ -72,33 +82,22 @@ constexpr int kBlockRows = 8;  // most rows of a register block
 [[gnu::always_inline]] inline F32x16 power_of_two(I32x16 n) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(127)), 23));
 }
-[[gnu::always_inline]] inline void transpose(F32x16* v) {
-  F32x16 t[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
-    t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
-  }
+// Lane i: the sum of the lanes of v[i]. Pairs of vectors fold into one, so each level halves the additions.
+[[gnu::always_inline]] inline F32x16 sum_lanes(const F32x16* v) {
+  const auto halves = [](F32x16 a, F32x16 b) {  // 8 lanes of a, 8 of b
+    return add(_mm512_mask_blend_ps(0xff00, a, b), _mm512_shuffle_f32x4(a, b, 0x4e));
+  };
+  F32x16 t[4];  // of v[i], v[4 + i], v[8 + i], v[12 + i], four lanes each
 #pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    const auto pd = [&](int k) { return _mm512_castps_pd(t[i + k]); };
-    v[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(pd(0), pd(2)));
-    v[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(pd(0), pd(2)));
-    v[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(pd(1), pd(3)));
-    v[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(pd(1), pd(3)));
+  for (int i = 0; i < 4; ++i) {
+    const F32x16 a = halves(v[i], v[4 + i]), b = halves(v[8 + i], v[12 + i]);
+    t[i] = add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
   }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {  // 4 x 4 blocks of 128 bits
-    const F32x16 a = _mm512_shuffle_f32x4(v[i], v[4 + i], 0x88), b = _mm512_shuffle_f32x4(v[i], v[4 + i], 0xdd);
-    const F32x16 c = _mm512_shuffle_f32x4(v[8 + i], v[12 + i], 0x88),
-                 d = _mm512_shuffle_f32x4(v[8 + i], v[12 + i], 0xdd);
-    t[i] = _mm512_shuffle_f32x4(a, c, 0x88);
-    t[8 + i] = _mm512_shuffle_f32x4(a, c, 0xdd);
-    t[4 + i] = _mm512_shuffle_f32x4(b, d, 0x88);
-    t[12 + i] = _mm512_shuffle_f32x4(b, d, 0xdd);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) v[i] = t[i];
+  const auto pairs = [](F32x16 a, F32x16 b) {
+    return add(_mm512_mask_blend_ps(0xcccc, a, b), _mm512_shuffle_ps(a, b, 0x4e));
+  };
+  const F32x16 a = pairs(t[0], t[1]), b = pairs(t[2], t[3]);
+  return add(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
 }
 
 // ---- integers
@@ -235,9 +234,11 @@ template <int kBits, int N, int M, typename Inputs>
   return _mm512_dpwssd_epi32(s, factors, splat_int(two));
 }
 
-// Into L2: into L1 the misses in flight run out.
-[[gnu::always_inline]] inline void prefetch_line(const std::uint8_t* p) {
+[[gnu::always_inline]] inline void prefetch_l2(const std::uint8_t* p) {
   _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+}
+[[gnu::always_inline]] inline void prefetch_l1(const std::uint8_t* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct alignas(16) U8x64 {
 };
 
 constexpr int kBlockRows = 2;                     // most rows of a register block
+constexpr int kQueryBlock = 6;                    // most queries of a register block of attention
 constexpr int kInterleavedRows = kBlockRows + 1;  // never: too few registers
 
 template <typename V, typename Op>
@@ -104,6 +105,15 @@ inline F32x16 load_half_first(const std::uint8_t* p, int n) {
   return each<F32x16>([&](int i) { return half_to_float(bits[i]); });
 }
 inline F32x16 load_half(const std::uint8_t* p) { return load_half_first(p, 16); }
+inline F32x16 splat_half(const std::uint8_t* p) {
+  std::uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return splat(half_to_float(bits));
+}
+// 16 signed bytes.
+inline F32x16 load_int8(const std::uint8_t* p) {
+  return each<F32x16>([&](int i) { return static_cast<float>(static_cast<std::int8_t>(p[i])); });
+}
 inline F32x16 load_bf16(const std::uint8_t* p) {
   std::uint16_t bits[16];
   std::memcpy(bits, p, sizeof bits);
@@ -125,14 +135,9 @@ inline I32x16 to_int(const F32x16& v) {
 inline F32x16 power_of_two(const I32x16& n) {
   return each<F32x16>([&](int i) { return std::bit_cast<float>((static_cast<std::uint32_t>(n.v[i]) + 127) << 23); });
 }
-inline void transpose(F32x16* v) {
-  for (int i = 0; i < 16; ++i) {
-    for (int k = 0; k < i; ++k) {
-      const float t = v[i].v[k];
-      v[i].v[k] = v[k].v[i];
-      v[k].v[i] = t;
-    }
-  }
+// Lane i: the sum of the lanes of v[i].
+inline F32x16 sum_lanes(const F32x16* v) {
+  return each<F32x16>([&](int i) { return reduce_add(v[i]); });
 }
 
 // ---- integers
@@ -243,7 +248,8 @@ inline I32x16 add_scaled_pair(const I32x16& s, const I32x16& even, const I32x16&
 inline I32x16 add_pair_product(const I32x16& s, const I16x32& factors, const std::int16_t* two) {
   return each<I32x16>([&](int i) { return s.v[i] + factors.v[2 * i] * two[0] + factors.v[2 * i + 1] * two[1]; });
 }
-inline void prefetch_line(const std::uint8_t*) {}
+inline void prefetch_l2(const std::uint8_t*) {}
+inline void prefetch_l1(const std::uint8_t*) {}
 
 }  // namespace
 }  // namespace tandem::cpu

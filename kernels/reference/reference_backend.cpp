@@ -46,6 +46,29 @@ class HostBuffer final : public Buffer {
   std::vector<Line> memory_;
 };
 
+float half_at(const std::byte* p) {
+  std::uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return half_to_float(bits);
+}
+void put_half(std::byte* p, float value) {
+  const std::uint16_t bits = float_to_half(value);
+  std::memcpy(p, &bits, sizeof bits);
+}
+
+// 32 floats to a block of the cache; not finite: a NaN scale.
+void put_q8_0(std::byte* block, const float* x) {
+  float peak = 0;
+  for (int k = 0; k < kKvBlock; ++k) peak = std::max(peak, std::abs(x[k]));
+  const bool finite = std::all_of(x, x + kKvBlock, [](float v) { return std::isfinite(v); });
+  put_half(block, finite ? peak / 127 : NAN);
+  const float scale = half_at(block);
+  for (int k = 0; k < kKvBlock; ++k) {
+    const float code = scale > 0 ? std::nearbyint(std::clamp(x[k] / scale, -127.f, 127.f)) : 0;
+    block[2 + k] = static_cast<std::byte>(static_cast<std::int8_t>(code));
+  }
+}
+
 // One cached vector as floats.
 class CachedRow {
  public:
@@ -57,9 +80,9 @@ class CachedRow {
       std::memcpy(&value, bytes_ + 4 * i, 4);
       return value;
     }
-    std::uint16_t half;
-    std::memcpy(&half, bytes_ + 2 * i, 2);
-    return half_to_float(half);
+    if (type_ == KvType::f16) return half_at(bytes_ + 2 * i);
+    const std::byte* block = bytes_ + i / kKvBlock * kKvBlockBytes;
+    return half_at(block) * static_cast<float>(static_cast<std::int8_t>(block[2 + i % kKvBlock]));
   }
 
  private:
@@ -221,13 +244,15 @@ class ReferenceBackend final : public Backend {
 
  private:
   static void store(const KvLayer& layer, std::byte* to, const float* from) {
-    for (int k = 0; k < layer.head_dim; ++k) {
-      if (layer.type == KvType::f32) {
-        std::memcpy(to + 4 * k, from + k, 4);
-      } else {
-        const std::uint16_t half = float_to_half(from[k]);
-        std::memcpy(to + 2 * k, &half, 2);
-      }
+    switch (layer.type) {
+      case KvType::f32:
+        std::memcpy(to, from, layer.slot_bytes());
+        break;
+      case KvType::f16:
+        for (int k = 0; k < layer.head_dim; ++k) put_half(to + 2 * k, from[k]);
+        break;
+      case KvType::q8_0:
+        for (int k = 0; k < layer.head_dim; k += kKvBlock) put_q8_0(to + k / kKvBlock * kKvBlockBytes, from + k);
     }
   }
 

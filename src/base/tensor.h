@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace tandem {
 
@@ -19,9 +20,25 @@ struct Rows {
   Rows slice(int first, int count) const { return {row(first), count, cols, stride}; }
 };
 
-enum class KvType : std::uint8_t { f32, f16 };
+// Type of cached keys and values. q8_0: blocks of kKvBlock elements, an f16 scale and then an int8 an element.
+enum class KvType : std::uint8_t { f32, f16, q8_0 };
+inline constexpr int kKvBlock = 32;
+inline constexpr int kKvBlockBytes = 2 + kKvBlock;
 
-constexpr std::size_t bytes_of(KvType type) { return type == KvType::f32 ? 4 : 2; }
+constexpr std::string_view name_of(KvType type) {
+  return type == KvType::f32 ? "f32" : type == KvType::f16 ? "f16" : "q8_0";
+}
+// The type of that name; `name` is one of the three.
+constexpr KvType kv_type_of(std::string_view name) {
+  return name == "f32" ? KvType::f32 : name == "f16" ? KvType::f16 : KvType::q8_0;
+}
+// Whether heads of this size can be stored: q8_0 takes whole blocks only.
+constexpr bool stores_heads(KvType type, int head_dim) { return type != KvType::q8_0 || head_dim % kKvBlock == 0; }
+// Bytes of one head's key or value.
+constexpr std::size_t slot_bytes_of(KvType type, int head_dim) {
+  const auto elements = static_cast<std::size_t>(head_dim);
+  return type == KvType::q8_0 ? elements / kKvBlock * kKvBlockBytes : elements * (type == KvType::f32 ? 4 : 2);
+}
 
 // One layer's cached keys and values, each [kv_heads, capacity, head_dim]. Keys are stored rotated.
 struct KvLayer {
@@ -32,7 +49,7 @@ struct KvLayer {
   int capacity = 0;  // slots
   int head_dim = 0;
 
-  std::size_t slot_bytes() const { return head_dim * bytes_of(type); }
+  std::size_t slot_bytes() const { return slot_bytes_of(type, head_dim); }
   std::size_t offset(int kv_head, int slot) const {
     return (static_cast<std::size_t>(kv_head) * capacity + slot) * slot_bytes();
   }

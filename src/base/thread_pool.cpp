@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <sstream>
-#include <string>
 #include <system_error>
 
+#include "src/base/cpu_quota.h"
 #include "src/base/error.h"
 
 namespace tandem {
@@ -38,20 +36,6 @@ class Backoff {
 
 // How long a worker spins for the next run before it sleeps: longer than any gap inside a pass.
 constexpr auto kIdle = std::chrono::milliseconds(2);
-
-// CPUs the quota allows, 0 when there is none.
-int quota_cpus() {
-  std::ifstream v2("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (v2 >> quota >> period && quota != "max" && period > 0) return static_cast<int>(std::stod(quota) / period);
-  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double microseconds = 0;
-  if (v1_quota >> microseconds && v1_period >> period && microseconds > 0 && period > 0) {
-    return static_cast<int>(microseconds / period);
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -127,13 +111,18 @@ void ThreadPool::barrier() {
   while (barrier_turn_.load(std::memory_order_acquire) == turn) backoff.wait();
 }
 
+// A fraction of a CPU is left over: spinning threads would use the quota up early and all stop together.
+int threads_for(int cpus, double quota) {
+  if (quota > 0) cpus = std::min(cpus, static_cast<int>(std::min(quota, 1e6)));
+  return std::max(cpus, 1);
+}
+
 int default_threads() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                         : static_cast<int>(std::thread::hardware_concurrency());
-  if (const int quota = quota_cpus(); quota > 0) cpus = std::min(cpus, quota);
-  return std::max(cpus, 1);
+  const int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                               : static_cast<int>(std::thread::hardware_concurrency());
+  return threads_for(cpus, cpu_quota());
 }
 
 }  // namespace tandem

@@ -56,7 +56,9 @@ class ThreadPool {
   std::atomic<bool> stopping_{false};
 };
 
-// The smaller of the CPU quota (cgroup v1 or v2) and the affinity mask, at least 1.
+// The CPUs of the affinity mask or, when it is smaller, the whole CPUs of the cgroup's quota; at least 1.
 int default_threads();
+// The same for given figures; a quota of 0 is none.
+int threads_for(int cpus, double quota);
 
 }  // namespace tandem

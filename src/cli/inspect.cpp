@@ -45,6 +45,12 @@ std::string template_of(const ModelFile& model) {
   }
 }
 
+// Keys and values of one token in all layers; null where the type does not fit the heads.
+nlohmann::ordered_json kv_bytes_per_token(const ModelSpec& s, KvType type) {
+  if (!stores_heads(type, s.head_dim)) return nullptr;
+  return std::size_t{2} * s.layers * s.kv_heads * slot_bytes_of(type, s.head_dim);
+}
+
 nlohmann::ordered_json describe(const ModelFile& model) {
   std::map<std::string, Part> parts, formats;
   Part all;
@@ -77,7 +83,8 @@ nlohmann::ordered_json describe(const ModelFile& model) {
                                 {"embedding_rows", s.vocab},
                                 {"context", s.context},
                                 {"rope_base", s.rope_base},
-                                {"kv_bytes_per_token_f16", std::size_t{4} * s.layers * s.kv_width()},
+                                {"kv_bytes_per_token_f16", kv_bytes_per_token(s, KvType::f16)},
+                                {"kv_bytes_per_token_q8_0", kv_bytes_per_token(s, KvType::q8_0)},
                                 {"tokenizer", v.model + "/" + v.pre},
                                 {"adds_bos", v.add_bos},
                                 {"end_ids", end_ids(v)},

@@ -20,19 +20,34 @@ namespace {
 struct Arguments {
   std::string model;
   std::vector<int> rows{1, 2, 4, 8};
-  int context = 256, repeats = 9, threads = 0;
+  int context = 256, repeats = 9, threads = 0, attention_at = 0;
   bool reference = false, json = false;
 };
 
 // Share of the multiply peak that a kernel can reach beside scales, sums and broadcasts of its inputs.
 constexpr double kReachablePeak = 0.72;
 
+nlohmann::ordered_json attention_json(Transformer& transformer, const Arguments& a) {
+  std::vector<KvType> types{KvType::f16};
+  if (stores_heads(KvType::q8_0, transformer.spec().head_dim)) types.push_back(KvType::q8_0);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const DepthCost& cost : measure_depth_costs(transformer, a.attention_at, types, a.repeats)) {
+    list.push_back({{"kv_cache", name_of(cost.kv_cache)},
+                    {"cached", a.attention_at},
+                    {"seconds_few_cached", cost.few_seconds},
+                    {"seconds_median", cost.cached_seconds},
+                    {"share", cost.attention_share()}});
+  }
+  return list;
+}
+
 nlohmann::ordered_json measure(const Arguments& a) {
   const ModelFile model = open_model(model_argument(a.model));
   const std::unique_ptr<ThreadPool> pool = make_pool(a.threads);
   const std::unique_ptr<Backend> backend = make_backend(a.reference ? "reference" : "auto", *pool);
   const int most = *std::max_element(a.rows.begin(), a.rows.end());
-  Transformer transformer(model.spec, *model.file, *backend, std::max(most, 512), a.context + most);
+  Transformer transformer(model.spec, *model.file, *backend, std::max(most, 512),
+                          std::max(a.context + most, a.attention_at + 1));
   const double before = measure_read_bandwidth(*pool);
   ProgressBar bar("rows");
   const std::vector<RowCost> costs =
@@ -61,6 +76,7 @@ nlohmann::ordered_json measure(const Arguments& a) {
                             {"over_memory_limit", cost.seconds_median / memory_seconds},
                             {"over_limit", cost.seconds_median / limit}});
   }
+  if (a.attention_at > 0) json["attention"] = attention_json(transformer, a);
   return json;
 }
 
@@ -83,6 +99,11 @@ int run(const Arguments& a) {
                        row["seconds_median"].get<double>() / d["rows"][0]["seconds_median"].get<double>(),
                        row["over_limit"].get<double>());
   }
+  for (const auto& cost : d.value("attention", nlohmann::ordered_json::array())) {
+    out += fmt::format("attention over {} cached tokens ({}): {:.1f} % of {:.2f} ms for one row\n",
+                       cost["cached"].get<int>(), cost["kv_cache"].get<std::string>(),
+                       100 * cost["share"].get<double>(), 1e3 * cost["seconds_median"].get<double>());
+  }
   return write_stdout(out) ? 0 : 1;
 }
 
@@ -100,6 +121,10 @@ void add_rows(CLI::App& program, Command& chosen) {
   command->add_option("--context", a->context, "Cached tokens under the rows")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  command
+      ->add_option("--attention-at", a->attention_at,
+                   "Also measure what attention over this many cached tokens takes of one row's pass (0: do not)")
+      ->check(CLI::Range(0, 1 << 20));
   command->add_option("--repeats", a->repeats, "Rounds, interleaved")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

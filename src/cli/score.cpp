@@ -17,7 +17,7 @@ namespace tandem {
 namespace {
 
 struct Arguments {
-  std::string model;
+  std::string model, kv_cache;
   int threads = 0;
   bool reference = false, json = false;
 };
@@ -28,7 +28,9 @@ int run(const Arguments& a) {
   const std::unique_ptr<ThreadPool> pool = make_pool(a.threads);
   const std::unique_ptr<Backend> backend = make_backend(a.reference ? "reference" : "auto", *pool);
   ProgressBar bar("score");
-  const Scores scores = score(model, *backend, ids, [&](int done, int total) { bar.show(done, total); });
+  const auto kv_cache = a.kv_cache.empty() ? std::nullopt : std::optional(kv_type_of(a.kv_cache));
+  const Scores scores = score(
+      model, *backend, ids, [&](int done, int total) { bar.show(done, total); }, kv_cache);
   if (a.json) {
     nlohmann::ordered_json logprobs = nlohmann::ordered_json::array();
     for (const double value : scores.logprobs)
@@ -59,6 +61,8 @@ void add_score(CLI::App& program, Command& chosen) {
   command->add_option("--model", a->model, "GGUF file, or its bare name in the model folder")->required();
   command->add_option("--threads", a->threads, "Threads; 0 takes what quota and affinity allow")
       ->check(CLI::Range(0, 256));
+  command->add_option("--kv-cache", a->kv_cache, "Type of the cached keys and values; f16 if not given")
+      ->check(CLI::IsMember({"f32", "f16", "q8_0"}));
   command->add_flag("--reference", a->reference, "F32 weights, activations and cache");
   command->add_flag("--json", a->json, "Print {\"ids\", \"logprobs\", \"argmax\", \"perplexity\"}");
   command->footer("Example: tandem score --model smollm2-135m-instruct-q4_1.gguf < README.md");

@@ -29,13 +29,6 @@ std::optional<int> to_int(std::optional<std::int64_t> value) {
   return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
-KvType kv_type(const Options& section, std::string_view key, const std::string& name) {
-  require_landed(section, key, name != "q8_0", "f32 or f16");
-  return name == "f32" ? KvType::f32 : KvType::f16;
-}
-
-std::string kv_name(KvType type) { return type == KvType::f32 ? "f32" : "f16"; }
-
 // Paths are kept as written here; read_config finds the files once every key is known to be sound.
 TargetConfig read_target(const Options& section) {
   TargetConfig target;
@@ -121,9 +114,8 @@ DraftConfig read_draft(const Options& section) {
                                                   "Most tokens that fit in the draft model's cache."));
   read_draft_lengths(section, draft);
   if (const auto cache = section.optional_choice("kv_cache", "as runtime.kv_cache", {"f32", "f16", "q8_0"},
-                                                 "Type of the draft model's cached keys and values (q8_0 is not "
-                                                 "available in this version).")) {
-    draft.kv_cache = kv_type(section, "kv_cache", *cache);
+                                                 "Type of the draft model's cached keys and values.")) {
+    draft.kv_cache = kv_type_of(*cache);
   }
   read_draft_unlanded(section);
   read_ngram(section.section("ngram"), draft);
@@ -231,10 +223,10 @@ RuntimeConfig read_runtime(const Options& section) {
   const auto threads = section.integer_or("threads", "auto", std::nullopt, 1, 256,
                                           "Threads that compute; auto takes the processors this process may use.");
   runtime.threads = static_cast<int>(threads.value_or(0));
-  runtime.kv_cache = kv_type(section, "kv_cache",
-                             section.choice("kv_cache", "f16", {"f32", "f16", "q8_0"},
-                                            "Type of the cached keys and values (q8_0 is not available in this "
-                                            "version)."));
+  runtime.kv_cache =
+      kv_type_of(section.choice("kv_cache", "f16", {"f32", "f16", "q8_0"},
+                                "Type of the cached keys and values. q8_0 takes about half the memory of "
+                                "f16; heads must be a multiple of 32 wide."));
   constexpr std::int64_t kMostPrefillRows = 8192;
   runtime.prefill_chunk = static_cast<int>(
       section.integer("prefill_chunk", 512, 1, kMostPrefillRows, "Prompt tokens that go through the model at once."));
@@ -300,7 +292,7 @@ std::string draft_yaml(const DraftConfig& draft) {
                       or_null(draft.context));
   yaml += fmt::format("  length: {}\n  max_nodes: {}\n  min_probability: {}\n", draft.length, draft.max_nodes,
                       draft.min_probability);
-  yaml += fmt::format("  kv_cache: {}\n", draft.kv_cache ? kv_name(*draft.kv_cache) : "null");
+  yaml += fmt::format("  kv_cache: {}\n", draft.kv_cache ? name_of(*draft.kv_cache) : "null");
   yaml += fmt::format("  ngram:\n    min_match: {}\n    max_match: {}\n", draft.ngram_min_match, draft.ngram_max_match);
   return yaml;
 }
@@ -371,7 +363,7 @@ std::string to_yaml(const Config& config) {
   yaml +=
       fmt::format("runtime:\n  backend: {}\n  threads: {}\n  kv_cache: {}\n  prefill_chunk: {}\n",
                   config.runtime.backend, config.runtime.threads == 0 ? "auto" : fmt::to_string(config.runtime.threads),
-                  kv_name(config.runtime.kv_cache), config.runtime.prefill_chunk);
+                  name_of(config.runtime.kv_cache), config.runtime.prefill_chunk);
   return yaml;
 }
 

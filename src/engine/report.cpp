@@ -102,7 +102,7 @@ Json model_json(const ModelFile& model, KvType kv_type) {
           {"name", to_valid_utf8(model.file->text_or("general.name", ""))},
           {"sha256", file_sha256(model.path())},
           {"architecture", model.spec.architecture},
-          {"kv_cache", kv_type == KvType::f32 ? "f32" : "f16"}};
+          {"kv_cache", name_of(kv_type)}};
 }
 
 // Expected tokens a step of a chain of `length` drafts accepted with probability `a` each (algorithms.md section 1).

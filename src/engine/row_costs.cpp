@@ -51,4 +51,58 @@ std::vector<RowCost> measure_row_costs(Transformer& model, const std::vector<int
   return costs;
 }
 
+namespace {
+
+constexpr int kFewTokens = 16;
+
+// A pass over `count` rows of any ids: time does not depend on what the tokens say.
+void pass(Transformer& model, KvCache& cache, int count) {
+  std::vector<TokenId> tokens(count, 1);
+  std::vector<Position> positions(count);
+  std::iota(positions.begin(), positions.end(), cache.size());
+  const int last = count - 1;
+  model.forward({tokens, positions, {}, {&last, 1}}, cache);
+}
+
+double seconds_of_one_row(Transformer& model, KvCache& cache) {
+  const int size = cache.size();
+  const double start = now_seconds();
+  pass(model, cache, 1);
+  const double seconds = now_seconds() - start;
+  cache.truncate(size);
+  return seconds;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+std::vector<DepthCost> measure_depth_costs(Transformer& model, int cached, const std::vector<KvType>& types,
+                                           int repeats) {
+  const int limit = std::min(model.max_positions(), model.spec().context);
+  if (cached <= kFewTokens || cached >= limit) {
+    fail(ErrorKind::input, "cached tokens: expected {}..{}, got {}", kFewTokens + 1, limit - 1, cached);
+  }
+  std::vector<KvCache> caches;
+  for (const KvType type : types) {
+    for (const int depth : {kFewTokens, cached}) {
+      caches.push_back(model.make_cache(depth + 1, type));
+      KvCache& cache = caches.back();
+      while (cache.size() < depth) pass(model, cache, std::min(model.max_rows(), depth - cache.size()));
+    }
+  }
+  std::vector<std::vector<double>> seconds(caches.size());
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    for (std::size_t i = 0; i < caches.size(); ++i) seconds[i].push_back(seconds_of_one_row(model, caches[i]));
+  }
+  std::vector<DepthCost> costs;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    costs.push_back({types[i], median(seconds[2 * i]), median(seconds[2 * i + 1])});
+  }
+  return costs;
+}
+
 }  // namespace tandem

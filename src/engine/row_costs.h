@@ -21,4 +21,17 @@ inline int logits_rows(int rows) { return rows <= kMaxTreeNodes ? rows : 1; }
 std::vector<RowCost> measure_row_costs(Transformer& model, const std::vector<int>& rows, int context, int repeats,
                                        const std::function<void(int, int)>& progress = {});
 
+// Median seconds of a pass over one row on top of few and of `cached` tokens.
+struct DepthCost {
+  KvType kv_cache;
+  double few_seconds, cached_seconds;
+  // What attention over the cache takes of the deeper pass.
+  double attention_share() const { return 1 - few_seconds / cached_seconds; }
+};
+
+// Times single rows at both depths for a cache of each of `types`, interleaved over `repeats` rounds. Throws
+// Error(input) when `cached` tokens and one more do not fit.
+std::vector<DepthCost> measure_depth_costs(Transformer& model, int cached, const std::vector<KvType>& types,
+                                           int repeats);
+
 }  // namespace tandem

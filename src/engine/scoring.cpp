@@ -20,14 +20,14 @@ double log_probability(std::span<const float> logits, TokenId id) {
 }  // namespace
 
 Scores score(const ModelFile& model, Backend& backend, std::span<const TokenId> ids,
-             const std::function<void(int, int)>& progress) {
+             const std::function<void(int, int)>& progress, std::optional<KvType> kv_cache) {
   const int total = static_cast<int>(ids.size());
   if (total < 1 || total > model.spec.context) {
     fail(ErrorKind::input, "text: expected 1..{} tokens, the context of {}, got {}", model.spec.context,
          model.file->name(), total);
   }
   Transformer transformer(model.spec, *model.file, backend, kMaxTreeNodes, total);
-  KvCache cache = transformer.make_cache(total, backend.preferred_kv_type());
+  KvCache cache = transformer.make_cache(total, kv_cache.value_or(backend.preferred_kv_type()));
   std::vector<int> rows(kMaxTreeNodes);
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<Position> positions(kMaxTreeNodes);

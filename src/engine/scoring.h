@@ -16,9 +16,9 @@ struct Scores {
   std::optional<double> perplexity;  // exp of the mean negative log-probability; nullopt for fewer than 2 ids
 };
 
-// Scores `ids` in one sequence on the backend's preferred cache type. `progress(done, total)` is called between passes.
-// Nothing is masked. Throws Error(input) when there are no ids or more than the model's context.
+// Scores `ids` in one sequence; `kv_cache` unset: on the backend's preferred cache type. `progress(done, total)` is
+// called between passes. Nothing is masked. Throws Error(input) when there are no ids or more than the model's context.
 Scores score(const ModelFile& model, Backend& backend, std::span<const TokenId> ids,
-             const std::function<void(int, int)>& progress = {});
+             const std::function<void(int, int)>& progress = {}, std::optional<KvType> kv_cache = {});
 
 }  // namespace tandem

@@ -11,7 +11,11 @@ KvCache::KvCache(const ModelSpec& spec, int capacity, KvType type, Backend& back
   if (capacity < 1 || capacity > spec.context) {
     fail(ErrorKind::model, "context {} is outside 1..{}, the limit of this model", capacity, spec.context);
   }
-  const std::size_t part = static_cast<std::size_t>(spec.kv_width()) * capacity * bytes_of(type);
+  if (!stores_heads(type, spec.head_dim)) {
+    fail(ErrorKind::model, "kv_cache {}: expected heads (head_dim) of a multiple of {} elements, got {}", name_of(type),
+         kKvBlock, spec.head_dim);
+  }
+  const std::size_t part = static_cast<std::size_t>(spec.kv_heads) * capacity * slot_bytes_of(type, spec.head_dim);
   memory_ = backend.allocate(2 * part * spec.layers);
   for (int i = 0; i < spec.layers; ++i) {
     std::byte* keys = memory_->data() + 2 * part * i;

@@ -11,7 +11,8 @@ namespace tandem {
 
 class KvCache {
  public:
-  // Room for `capacity` tokens; all memory is taken here. Throws Error(model) when capacity is outside 1..spec.context.
+  // Room for `capacity` tokens; all memory is taken here. Throws Error(model) when capacity is outside 1..spec.context
+  // or `type` cannot hold the heads (q8_0: multiples of 32).
   KvCache(const ModelSpec& spec, int capacity, KvType type, Backend& backend);
 
   int size() const { return size_; }  // tokens held

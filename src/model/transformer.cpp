@@ -110,7 +110,8 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   const Activations a = activations(rows);
 
   backend_.embed(a.hidden, *weights_.embedding, batch.tokens);
-  for (int i = 0; i < spec_.layers; ++i) layer(weights_.layers[i], cache.layer(i), base, batch, a);
+  backend_.rms_norm(a.normed, a.hidden, *weights_.layers[0].attention_norm, spec_.norm_epsilon);
+  for (int i = 0; i < spec_.layers; ++i) layer(i, cache.layer(i), base, batch, a);
   cache.advance(rows);
 
   const int wanted = static_cast<int>(batch.logits_rows.size());
@@ -123,8 +124,10 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   return {backend_.download(logits), spec_.vocab};
 }
 
-void Transformer::layer(const LayerWeights& w, const KvLayer& kv, int base, const Batch& batch, const Activations& a) {
-  backend_.rms_norm(a.normed, a.hidden, *w.attention_norm, spec_.norm_epsilon);
+// Takes `normed` from the layer before and leaves it for the one after, so that every sum but the last is fused with a
+// norm. The last one's norm needs only the rows whose logits are wanted.
+void Transformer::layer(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a) {
+  const LayerWeights& w = weights_.layers[index];
   backend_.matmul(std::array{Projection{a.query, w.query.get(), w.query_bias.get()},
                              Projection{a.key, w.key.get(), w.key_bias.get()},
                              Projection{a.value, w.value.get(), w.value_bias.get()}},
@@ -135,14 +138,15 @@ void Transformer::layer(const LayerWeights& w, const KvLayer& kv, int base, cons
   const AttentionParams params{.scale = static_cast<float>(1.0 / std::sqrt(spec_.head_dim))};
   backend_.attention(a.attended, a.query, kv, base, params, {batch.ancestors});
   backend_.matmul(std::array{Projection{a.normed, w.attention_output.get(), nullptr}}, a.attended);
-  backend_.add(a.hidden, a.normed);
+  backend_.add_rms_norm(a.normed, a.hidden, a.normed, *w.ffn_norm, spec_.norm_epsilon);
 
-  backend_.rms_norm(a.normed, a.hidden, *w.ffn_norm, spec_.norm_epsilon);
-  backend_.matmul(std::array{Projection{a.gate, w.gate.get(), nullptr}, Projection{a.up, w.up.get(), nullptr}},
-                  a.normed);
-  backend_.gated(a.gate, a.gate, a.up, spec_.activation);
+  backend_.gated_matmul({a.gate, w.gate.get(), nullptr}, {a.up, w.up.get(), nullptr}, a.normed, spec_.activation);
   backend_.matmul(std::array{Projection{a.normed, w.down.get(), nullptr}}, a.gate);
-  backend_.add(a.hidden, a.normed);
+  if (index + 1 == spec_.layers) {
+    backend_.add(a.hidden, a.normed);
+  } else {
+    backend_.add_rms_norm(a.normed, a.hidden, a.normed, *weights_.layers[index + 1].attention_norm, spec_.norm_epsilon);
+  }
 }
 
 }  // namespace tandem

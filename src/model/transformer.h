@@ -42,7 +42,7 @@ class Transformer {
  private:
   struct Activations;  // views into scratch_ for a number of rows
   void check(const Batch& batch, const KvCache& cache) const;
-  void layer(const LayerWeights& w, const KvLayer& kv, int base, const Batch& batch, const Activations& a);
+  void layer(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a);
   Activations activations(int rows) const;
   RopeTable rope_table() const;
 

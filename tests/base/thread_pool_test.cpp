@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -72,6 +74,30 @@ TEST(ThreadPool, BarriersSeparatePhases) {
       EXPECT_EQ(sums, std::vector<int>(threads, want));
     }
   }
+}
+
+// B50: four threads for each core, and a neighbour that keeps every core busy: slower, but it ends and is right.
+TEST(ThreadPool, OversubscribedBesideABusyNeighbourFinishes) {
+  const int cores = default_threads(), threads = std::min(4 * cores, 64);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> neighbours;
+  for (int i = 0; i < cores; ++i) {
+    neighbours.emplace_back([&] {
+      while (!stop.load(std::memory_order_relaxed)) continue;
+    });
+  }
+  ThreadPool pool(threads);
+  std::vector<int> values(threads), sums(threads);
+  for (int run = 0; run < 10; ++run) {
+    pool.run([&](int thread) {
+      values[thread] = run + thread;
+      pool.barrier();
+      sums[thread] = std::accumulate(values.begin(), values.end(), 0);
+    });
+    EXPECT_EQ(sums, std::vector<int>(threads, threads * run + threads * (threads - 1) / 2));
+  }
+  stop = true;
+  for (std::thread& t : neighbours) t.join();
 }
 
 TEST(ThreadPool, RunsAgainAfterSleeping) {

@@ -197,6 +197,7 @@ class Inspect(TandemTest):
         self.assertEqual(sum(part["tensors"] for part in out["formats"].values()), len(out["tensors"]))
         self.assertEqual(sum(tensor["rows"] * tensor["columns"] for tensor in out["tensors"]), out["parameters"])
         self.assertEqual(out["kv_bytes_per_token_f16"], 30 * 2 * 3 * 64 * 2)
+        self.assertEqual(out["kv_bytes_per_token_q8_0"], 30 * 2 * 3 * 64 // 32 * 34)
 
     def test_the_table_for_people_names_every_tensor(self):
         out = self.succeed("inspect", "--model", SMALL_MODEL, "--tensors").stdout.decode()

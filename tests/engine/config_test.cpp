@@ -147,7 +147,7 @@ verify: {rule: typical, lossy: true}
 sampling: {temperature: 1e-3, top_k: 0, top_p: 0.5, min_p: 0.125, seed: 18446744073709551615}
 stop: {max_tokens: 9, strings: [no, yes, 1], token_ids: [0, 7], time_limit_seconds: 1.5}
 prompt: {chat: false, system: "Be brief: yes."}
-runtime: {backend: cpu, threads: 256, kv_cache: f32, prefill_chunk: 1}
+runtime: {backend: cpu, threads: 256, kv_cache: q8_0, prefill_chunk: 1}
 )",
                                                        "a.yaml"));
   EXPECT_THAT(config.target.context, Optional(2048));
@@ -175,7 +175,7 @@ runtime: {backend: cpu, threads: 256, kv_cache: f32, prefill_chunk: 1}
   EXPECT_EQ(config.prompt.system, "Be brief: yes.");
   EXPECT_EQ(config.runtime.backend, "cpu");
   EXPECT_EQ(config.runtime.threads, 256);
-  EXPECT_EQ(config.runtime.kv_cache, KvType::f32);
+  EXPECT_EQ(config.runtime.kv_cache, KvType::q8_0);
   EXPECT_EQ(config.runtime.prefill_chunk, 1);
 }
 
@@ -338,7 +338,6 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
       {"draft.retokenize", "true"},
       {"draft.corpus", "[src]"},
       {"draft.corpus", "src"},
-      {"draft.kv_cache", "q8_0"},
       {"sampling.logprobs", "1"},
       {"sampling.penalty_window", "65"},
       {"sampling.repetition_penalty", "1.1"},
@@ -351,7 +350,6 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
       {"constraint.regex", "a+"},
       {"constraint.choices", "[a, b]"},
       {"runtime.backend", "cuda"},
-      {"runtime.kv_cache", "q8_0"},
   };
   for (const auto& [key, value] : cases) {
     EXPECT_THAT(error_of(nested(key, value)), AllOf(StartsWith(fmt::format("c/a.yaml:2: {}: ", key)),
@@ -530,6 +528,7 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
     for (std::uint64_t n = below(4) + 1; n > 0; --n) joined += texts[below(texts.size())];
     return joined;
   };
+  constexpr KvType kKvTypes[] = {KvType::f32, KvType::f16, KvType::q8_0};
   Config config;
   config.target = {target, maybe(16, 1 << 30)};
   config.draft.kind = std::vector<std::string>{"none", "model", "ngram"}[below(3)];
@@ -538,7 +537,7 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   config.draft.length = static_cast<int>(below(64));
   config.draft.max_nodes = config.draft.length + 1 + static_cast<int>(below(64 - config.draft.length));
   config.draft.min_probability = real(0, 1);
-  if (below(2) == 0) config.draft.kv_cache = below(2) == 0 ? KvType::f32 : KvType::f16;
+  if (below(2) == 0) config.draft.kv_cache = kKvTypes[below(3)];
   config.draft.ngram_min_match = 1 + static_cast<int>(below(100));
   config.draft.ngram_max_match = config.draft.ngram_min_match + static_cast<int>(below(100));
   config.sampling = {real(0, 1e6), static_cast<int>(below(100)), real(0, 1), real(0, 1)};
@@ -554,7 +553,7 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   config.verify.rule = rules[below(4)];
   config.verify.lossy = config.verify.rule == "typical" || below(2) == 0;
   config.runtime.threads = static_cast<int>(below(257));
-  config.runtime.kv_cache = below(2) == 0 ? KvType::f32 : KvType::f16;
+  config.runtime.kv_cache = kKvTypes[below(3)];
   config.runtime.prefill_chunk = 1 + static_cast<int>(below(8192));
   return config;
 }

@@ -5,8 +5,9 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "draft/registry.h"
@@ -29,26 +30,30 @@ struct RigOptions {
   std::uint64_t seed = 1;
   SamplingOptions sampling{.temperature = 0, .top_k = 0, .top_p = 1};
   TokenMask mask{};
+  std::optional<KvType> draft_kv{};  // unset: as the target's
   std::string rule = "rejection";
 };
 
 // A target and a draft that often agrees with it, on one backend.
 class Rig {
  public:
-  explicit Rig(const std::string& backend = "reference", int threads = 1)
-      : target_(options(backend, 0), backend, threads), draft_(options(backend, 0.3), backend, threads) {}
+  // `kv`: type of both caches; unset: the backend's own.
+  explicit Rig(const std::string& backend = "reference", int threads = 1, std::optional<KvType> kv = {})
+      : target_(options(backend, 0, kv), backend, threads),
+        draft_(options(backend, 0.3, kv), backend, threads),
+        kv_type_(kv.value_or(target_.backend->preferred_kv_type())) {}
 
   // Tests share models that differ in nothing.
-  static Rig& shared(const std::string& backend = "reference", int threads = 1) {
-    static std::map<std::pair<std::string, int>, std::unique_ptr<Rig>> rigs;
-    std::unique_ptr<Rig>& rig = rigs[{backend, threads}];
-    if (!rig) rig = std::make_unique<Rig>(backend, threads);
+  static Rig& shared(const std::string& backend = "reference", int threads = 1, std::optional<KvType> kv = {}) {
+    static std::map<std::tuple<std::string, int, std::optional<KvType>>, std::unique_ptr<Rig>> rigs;
+    std::unique_ptr<Rig>& rig = rigs[{backend, threads, kv}];
+    if (!rig) rig = std::make_unique<Rig>(backend, threads, kv);
     return *rig;
   }
 
   Transformer& target() { return target_.model; }
   Transformer& draft() { return draft_.model; }
-  KvType kv_type() const { return target_.backend->preferred_kv_type(); }
+  KvType kv_type() const { return kv_type_; }
 
   // `verifier`: in place of the rule of the options.
   Engine engine(std::unique_ptr<Drafter> drafter, const RigOptions& o = {},
@@ -72,7 +77,7 @@ class Rig {
     setup.draw = make_verifier(o.rule)->draft_draw();
     setup.model = kind == "self" ? &target_.model : &draft_.model;
     setup.context = context > 0 ? context : o.capacity;
-    setup.kv_type = kv_type();
+    setup.kv_type = o.draft_kv.value_or(kv_type());
     setup.mask = o.mask;
     setup.min_match = 1;
     return make_drafter(setup);
@@ -117,17 +122,19 @@ class Rig {
   }
 
  private:
-  static TinyOptions options(const std::string& backend, double noise) {
+  static TinyOptions options(const std::string& backend, double noise, std::optional<KvType> kv) {
     TinyOptions options;
     options.width = options.ffn = 32;
     options.heads = 2;
     options.kv_heads = 1;
+    if (kv == KvType::q8_0) options.head_dim = kKvBlock;
     options.format = backend == "reference" ? Format::f32 : Format::q8_0;
     options.tied = false;  // a tied embedding makes a random model repeat one token for ever
     options.noise = noise;
     return options;
   }
   TinyModel target_, draft_;
+  KvType kv_type_;
 };
 
 // Prefills the prompt and commits the first token.

@@ -11,22 +11,31 @@ namespace {
 struct Place {
   std::string backend;
   int threads;
+  std::optional<KvType> kv;  // unset: the backend's own
+  std::string name() const {
+    std::string text = backend + "_threads_" + std::to_string(threads);
+    return kv ? text.append("_").append(name_of(*kv)) : text;
+  }
 };
-void PrintTo(const Place& place, std::ostream* out) { *out << place.backend << " x" << place.threads; }
+void PrintTo(const Place& place, std::ostream* out) { *out << place.name(); }
 
 std::vector<Place> places() {
   std::vector<Place> places;
   for (const std::string& backend : backends()) {
-    for (const int threads : {1, 2}) places.push_back({backend, threads});
+    for (const int threads : {1, 2}) places.push_back({backend, threads, {}});
+    places.push_back({backend, 1, KvType::q8_0});
   }
   return places;
 }
 
 class Lossless : public ::testing::TestWithParam<Place> {
  protected:
-  Rig& rig() { return Rig::shared(GetParam().backend, GetParam().threads); }
-  // Two threads on tiny ops mostly wait for each other, the more so beside other tests: they get a part of the cases.
-  bool small() const { return GetParam().threads > 1; }
+  Rig& rig() { return Rig::shared(GetParam().backend, GetParam().threads, GetParam().kv); }
+  // Plain decoding on one thread.
+  Rig& plain_rig() { return Rig::shared(GetParam().backend, 1, GetParam().kv); }
+  // Two threads on tiny ops mostly wait for each other, the more so beside other tests: they get a part of the cases,
+  // as do the caches of other types.
+  bool small() const { return GetParam().threads > 1 || GetParam().kv; }
   std::vector<std::string> kinds() const {
     return small() ? std::vector<std::string>{"model", "oracle", "random-tree"} : Rig::kinds();
   }
@@ -43,7 +52,7 @@ TEST_P(Lossless, GreedyIdsEqualPlainForEveryDrafterAndLength) {
   constexpr int kTokens = 24;
   const std::vector<int> lengths = small() ? std::vector{4} : std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8, 16};
   for (const std::vector<TokenId>& prompt : prompts()) {
-    const std::vector<TokenId> truth = Rig::shared(GetParam().backend).plain(prompt, kTokens);
+    const std::vector<TokenId> truth = plain_rig().plain(prompt, kTokens);
     for (const std::string& kind : kinds()) {
       for (const int length : lengths) {
         SCOPED_TRACE(kind + " of length " + std::to_string(length));
@@ -70,7 +79,7 @@ TEST_P(Lossless, GreedyIdsEqualPlainForEveryDrafterAndLength) {
 TEST_P(Lossless, GreedyIdsEqualPlainUnderEveryRule) {
   constexpr int kTokens = 24;
   for (const std::vector<TokenId>& prompt : prompts()) {
-    const std::vector<TokenId> truth = Rig::shared(GetParam().backend).plain(prompt, kTokens);
+    const std::vector<TokenId> truth = plain_rig().plain(prompt, kTokens);
     for (const std::string rule : {"block", "coupled", "typical"}) {
       for (const std::string& kind : kinds()) {
         for (const int length : small() ? std::vector{4} : std::vector{1, 4, 16}) {
@@ -91,7 +100,7 @@ TEST_P(Lossless, CacheEqualsAPrefillOfTheCommittedTokensUntilTheContextIsFull) {
   const std::vector<TokenId> prompt = prompts().front();
   const RigOptions options{.length = 6, .capacity = 52};
   const int room = options.capacity - static_cast<int>(prompt.size());
-  const std::vector<TokenId> truth = Rig::shared(GetParam().backend).plain(prompt, room, options);
+  const std::vector<TokenId> truth = plain_rig().plain(prompt, room, options);
   for (const std::string& kind : kinds()) {
     for (const int length : small() ? std::vector{63} : std::vector{6, 63}) {
       SCOPED_TRACE(kind + " of length " + std::to_string(length));
@@ -127,9 +136,8 @@ TEST_P(Lossless, DraftCacheEqualsAPrefillOfTheTokensItClaims) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Lossless, ::testing::ValuesIn(places()), [](const auto& info) {
-  return info.param.backend + "_threads_" + std::to_string(info.param.threads);
-});
+INSTANTIATE_TEST_SUITE_P(Backends, Lossless, ::testing::ValuesIn(places()),
+                         [](const auto& info) { return info.param.name(); });
 
 TEST(Engine, DraftsDoAgreeAndDisagree) {  // or the tests above would show little
   const std::vector<TokenId> prompt = prompts().front();
@@ -141,6 +149,22 @@ TEST(Engine, DraftsDoAgreeAndDisagree) {  // or the tests above would show littl
       run(engine, prompt, 60);
       EXPECT_GT(engine.metrics().total.accepted, 5) << backend << ' ' << kind;
       EXPECT_LT(engine.metrics().total.accepted, engine.metrics().total.tested) << backend << ' ' << kind;
+    }
+  }
+}
+
+TEST(Engine, DraftCachesOfAnyTypeLeaveTheTextAlone) {  // B35
+  const std::vector<TokenId> prompt = prompts().back();
+  for (const std::string& backend : backends()) {
+    Rig& rig = Rig::shared(backend, 1, KvType::q8_0);
+    const std::vector<TokenId> truth = rig.plain(prompt, 40);
+    for (const KvType kv : {KvType::f32, KvType::f16, KvType::q8_0}) {
+      const RigOptions options{.draft_kv = kv};
+      Engine engine = rig.engine(rig.drafter("self", options), options);
+      EXPECT_EQ(run(engine, prompt, 40), truth) << backend << ' ' << name_of(kv);
+      EXPECT_EQ(dynamic_cast<ModelDrafter&>(engine.drafter()).cache().type(), kv);
+      EXPECT_EQ(engine.cache().type(), KvType::q8_0);
+      EXPECT_GT(engine.metrics().total.accepted, 5) << backend << ' ' << name_of(kv);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "src/base/error.h"
 #include "src/engine/report.h"
@@ -231,6 +232,16 @@ TEST_P(SessionTest, SummaryWarnsOfACutAnswerAndExplainsTheSpeed) {
   }
   Session plain = session({"draft.kind=none"});
   EXPECT_THAT(explanation(answer(plain), plain), HasSubstr("plain decoding"));
+}
+
+TEST_P(SessionTest, BothModelsShareOnePool) {
+  const auto threads_of_process = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads_of_process();
+  const Session both = session({"draft.kind=model", "draft.model=" + draft_, "runtime.threads=3"});
+  EXPECT_EQ(threads_of_process(), before + 2);
 }
 
 TEST_P(SessionTest, DraftContextFollowsTheTargets) {

@@ -8,6 +8,7 @@ namespace tandem::test {
 namespace {
 
 constexpr float kEpsilon = 1.1920929e-7f;
+constexpr KvType kAllKvTypes[] = {KvType::f32, KvType::f16, KvType::q8_0};
 
 struct Shape {
   int kv_heads, shared, head_dim, capacity;
@@ -20,7 +21,7 @@ class Cache {
  public:
   Cache(Backend& backend, const Shape& shape, KvType type) {
     const std::size_t bytes =
-        static_cast<std::size_t>(shape.kv_heads) * shape.capacity * shape.head_dim * bytes_of(type);
+        static_cast<std::size_t>(shape.kv_heads) * shape.capacity * slot_bytes_of(type, shape.head_dim);
     keys_ = backend.allocate(bytes);
     values_ = backend.allocate(bytes);
     layer = {keys_->data(), values_->data(), type, shape.kv_heads, shape.capacity, shape.head_dim};
@@ -66,7 +67,8 @@ TEST_P(Attention, MatchesTheReference) {
   const auto cpu = make_cpu_backend(GetParam(), pool_);
   const Shape shapes[] = {{2, 6, 128, 230}, {1, 7, 64, 230}, {1, 1, 8, 230}, {2, 2, 20, 230}};
   for (const Shape& shape : shapes) {
-    for (const KvType type : {KvType::f16, KvType::f32}) {
+    for (const KvType type : kAllKvTypes) {
+      if (!stores_heads(type, shape.head_dim)) continue;
       for (const int base : {0, 63, 64, 200}) {
         for (const int rows : {1, 20}) {
           for (const int window : {0, 50}) {
@@ -76,11 +78,12 @@ TEST_P(Attention, MatchesTheReference) {
               const auto want = attend(*reference_, shape, type, base, rows, window, masks);
               // Scores are sums of head_dim products of size up to 100, so weights are relatively wrong by at most
               // e = 8 sqrt(head_dim) eps 100, and an average of values below 30 by 2 e 30.
-              // f16 caches hold equal bits unless a rounding step differs, which no key of these does.
+              // Caches of either backend hold equal bits, whatever their type, and both expand them exactly.
               const float bound = 2 * 8 * std::sqrt(static_cast<float>(shape.head_dim)) * kEpsilon * 100 * 30;
               for (std::size_t i = 0; i < got.size(); ++i) {
-                ASSERT_NEAR(got[i], want[i], bound) << "head_dim " << shape.head_dim << " base " << base << " rows "
-                                                    << rows << " window " << window << " tree " << tree << " at " << i;
+                ASSERT_NEAR(got[i], want[i], bound)
+                    << name_of(type) << " head_dim " << shape.head_dim << " base " << base << " rows " << rows
+                    << " window " << window << " tree " << tree << " at " << i;
               }
             }
           }
@@ -90,32 +93,44 @@ TEST_P(Attention, MatchesTheReference) {
   }
 }
 
+struct InvarianceCase {
+  KvType type;
+  int base, window;
+};
+std::vector<InvarianceCase> cases(std::initializer_list<int> bases, std::initializer_list<int> windows) {
+  std::vector<InvarianceCase> all;
+  for (const KvType type : kAllKvTypes) {
+    for (const int base : bases) {
+      for (const int window : windows) all.push_back({type, base, window});
+    }
+  }
+  return all;
+}
+
 TEST_P(Attention, ARowOfAChainEqualsTheRowAlone) {
   const Shape shape{2, 3, 64, 700};
   for (const int threads : {1, 2, 4}) {
     ThreadPool pool(threads);
     const auto cpu = make_cpu_backend(GetParam(), pool);
-    for (const int base : {0, 130}) {
-      for (const int window : {0, 40}) {
-        constexpr int kRows = 100;
-        Cache cache(*cpu, shape, KvType::f16);
-        auto keys = random_values((base + kRows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
-        auto queries = random_values(kRows * shape.cols(), 3);
-        cpu->store_kv(cache.layer, 0, rows_of(keys, base + kRows, shape.kv_cols()),
-                      rows_of(values, base + kRows, shape.kv_cols()));
-        std::vector<float> alone(queries.size(), NAN);
-        for (int i = 0; i < kRows; ++i) {
-          cpu->attention(rows_of(alone, kRows, shape.cols()).slice(i, 1),
-                         rows_of(queries, kRows, shape.cols()).slice(i, 1), cache.layer, base + i, {0.125f, window},
-                         {});
-        }
-        for (const int rows : {2, 7, 8, 9, 33, 100}) {
-          std::vector<float> together(static_cast<std::size_t>(rows) * shape.cols(), NAN);
-          cpu->attention(rows_of(together, rows, shape.cols()), rows_of(queries, kRows, shape.cols()).slice(0, rows),
-                         cache.layer, base, {0.125f, window}, {});
-          ASSERT_EQ(std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)), 0)
-              << rows << " rows, base " << base << ", window " << window << ", threads " << threads;
-        }
+    for (const auto& [type, base, window] : cases({0, 130}, {0, 40})) {
+      constexpr int kRows = 100;
+      Cache cache(*cpu, shape, type);
+      auto keys = random_values((base + kRows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
+      auto queries = random_values(kRows * shape.cols(), 3);
+      cpu->store_kv(cache.layer, 0, rows_of(keys, base + kRows, shape.kv_cols()),
+                    rows_of(values, base + kRows, shape.kv_cols()));
+      std::vector<float> alone(queries.size(), NAN);
+      for (int i = 0; i < kRows; ++i) {
+        cpu->attention(rows_of(alone, kRows, shape.cols()).slice(i, 1),
+                       rows_of(queries, kRows, shape.cols()).slice(i, 1), cache.layer, base + i, {0.125f, window}, {});
+      }
+      for (const int rows : {2, 7, 8, 9, 33, 100}) {
+        std::vector<float> together(static_cast<std::size_t>(rows) * shape.cols(), NAN);
+        cpu->attention(rows_of(together, rows, shape.cols()), rows_of(queries, kRows, shape.cols()).slice(0, rows),
+                       cache.layer, base, {0.125f, window}, {});
+        ASSERT_EQ(std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)), 0)
+            << name_of(type) << ", " << rows << " rows, base " << base << ", window " << window << ", threads "
+            << threads;
       }
     }
   }
@@ -127,37 +142,34 @@ TEST_P(Attention, ANodeOfATreeEqualsTheChainOfItsPath) {
   for (const int threads : {1, 4}) {
     ThreadPool pool(threads);
     const auto cpu = make_cpu_backend(GetParam(), pool);
-    for (const int base : {0, 40, 128}) {
+    for (const auto& [type, base, window] : cases({0, 40, 128}, {0, 30})) {
       for (const int rows : {5, 64}) {
-        for (const int window : {0, 30}) {
-          const auto masks = random_tree(rows, rows + base);
-          auto keys = random_values((base + rows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
-          auto queries = random_values(rows * shape.cols(), 3);
-          Cache cache(*cpu, shape, KvType::f16);
-          cpu->store_kv(cache.layer, 0, rows_of(keys, base + rows, shape.kv_cols()),
-                        rows_of(values, base + rows, shape.kv_cols()));
-          std::vector<float> tree(queries.size(), NAN);
-          cpu->attention(rows_of(tree, rows, shape.cols()), rows_of(queries, rows, shape.cols()), cache.layer, base,
-                         {0.125f, window}, {masks});
-          for (int i = 0; i < rows; ++i) {
-            Cache chain(*cpu, shape, KvType::f16);
-            const Rows k = rows_of(keys, base + rows, shape.kv_cols()),
-                       v = rows_of(values, base + rows, shape.kv_cols());
-            cpu->store_kv(chain.layer, 0, k.slice(0, base), v.slice(0, base));
-            std::vector<int> path;
-            for (int j = 0; j <= i; ++j) {
-              if (masks[i] >> j & 1) path.push_back(j);
-            }
-            for (std::size_t p = 0; p < path.size(); ++p) {
-              const int slot = base + static_cast<int>(p);
-              cpu->store_kv(chain.layer, slot, k.slice(base + path[p], 1), v.slice(base + path[p], 1));
-            }
-            std::vector<float> want(shape.cols(), NAN);
-            cpu->attention(rows_of(want, 1, shape.cols()), rows_of(queries, rows, shape.cols()).slice(i, 1),
-                           chain.layer, base + static_cast<int>(path.size()) - 1, {0.125f, window}, {});
-            ASSERT_EQ(std::memcmp(want.data(), tree.data() + i * shape.cols(), want.size() * sizeof(float)), 0)
-                << "node " << i << " of " << rows << ", base " << base;
+        const auto masks = random_tree(rows, rows + base);
+        auto keys = random_values((base + rows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
+        auto queries = random_values(rows * shape.cols(), 3);
+        Cache cache(*cpu, shape, type);
+        cpu->store_kv(cache.layer, 0, rows_of(keys, base + rows, shape.kv_cols()),
+                      rows_of(values, base + rows, shape.kv_cols()));
+        std::vector<float> tree(queries.size(), NAN);
+        cpu->attention(rows_of(tree, rows, shape.cols()), rows_of(queries, rows, shape.cols()), cache.layer, base,
+                       {0.125f, window}, {masks});
+        for (int i = 0; i < rows; ++i) {
+          Cache chain(*cpu, shape, type);
+          const Rows k = rows_of(keys, base + rows, shape.kv_cols()), v = rows_of(values, base + rows, shape.kv_cols());
+          cpu->store_kv(chain.layer, 0, k.slice(0, base), v.slice(0, base));
+          std::vector<int> path;
+          for (int j = 0; j <= i; ++j) {
+            if (masks[i] >> j & 1) path.push_back(j);
           }
+          for (std::size_t p = 0; p < path.size(); ++p) {
+            const int slot = base + static_cast<int>(p);
+            cpu->store_kv(chain.layer, slot, k.slice(base + path[p], 1), v.slice(base + path[p], 1));
+          }
+          std::vector<float> want(shape.cols(), NAN);
+          cpu->attention(rows_of(want, 1, shape.cols()), rows_of(queries, rows, shape.cols()).slice(i, 1), chain.layer,
+                         base + static_cast<int>(path.size()) - 1, {0.125f, window}, {});
+          ASSERT_EQ(std::memcmp(want.data(), tree.data() + i * shape.cols(), want.size() * sizeof(float)), 0)
+              << name_of(type) << ", node " << i << " of " << rows << ", base " << base;
         }
       }
     }
@@ -166,11 +178,18 @@ TEST_P(Attention, ANodeOfATreeEqualsTheChainOfItsPath) {
 
 TEST_P(Attention, StoredAndMovedSlotsAreTheReferences) {
   const auto cpu = make_cpu_backend(GetParam(), pool_);
-  const Shape shape{2, 1, 24, 40};
-  for (const KvType type : {KvType::f16, KvType::f32}) {
+
+  for (const KvType type : kAllKvTypes) {
+    const Shape shape{2, 1, type == KvType::q8_0 ? 64 : 24, 40};
     auto keys = random_values(20 * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
     keys[3] = 1e6f;   // infinite in f16
     keys[4] = 1e-7f;  // subnormal in f16
+    std::fill_n(keys.begin() + 256, 32, 0.f);
+    for (int k = 288; k < 320; ++k) keys[k] *= 1e-6f;  // a scale among the subnormals of f16
+    std::fill_n(keys.begin() + 320, 32, 1e-30f);       // a scale of 0
+    keys[400] = 1e7f;                                  // an infinite scale
+    values[40] = NAN;
+    values[100] = -INFINITY;
     Cache got(*cpu, shape, type), want(*reference_, shape, type);
     const std::vector<int> path{0, 3, 4, 9};
     for (auto [backend, cache] : {std::pair{cpu.get(), &got}, std::pair{reference_.get(), &want}}) {
@@ -180,6 +199,56 @@ TEST_P(Attention, StoredAndMovedSlotsAreTheReferences) {
     const std::size_t bytes = static_cast<std::size_t>(shape.kv_heads) * shape.capacity * got.layer.slot_bytes();
     EXPECT_EQ(std::memcmp(got.layer.keys, want.layer.keys, bytes), 0);
     EXPECT_EQ(std::memcmp(got.layer.values, want.layer.values, bytes), 0);
+  }
+}
+
+// Elements to the nearest multiples of scale = largest / 127, which is rounded to f16 (relatively by 2^-11, or by
+// 2^-25).
+TEST_P(Attention, Q8SlotsHoldTheNearestMultiplesOfTheirScale) {
+  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const Shape shape{1, 1, 64, 60};
+  auto x = random_values(shape.capacity * shape.kv_cols(), 5);
+  for (int i = 0; i < shape.capacity; ++i) {
+    for (int k = 0; k < 64; ++k) x[i * 64 + k] *= std::pow(10.f, static_cast<float>(i % 12) - 7);
+  }
+  Cache cache(*cpu, shape, KvType::q8_0);
+  const Rows rows = rows_of(x, shape.capacity, shape.kv_cols());
+  cpu->store_kv(cache.layer, 0, rows, rows);
+  for (int i = 0; i < shape.capacity; ++i) {
+    for (int k = 0; k < 64; k += 32) {
+      const std::byte* block = cache.layer.keys + cache.layer.offset(0, i) + k / 32 * 34;
+      std::uint16_t half;
+      std::memcpy(&half, block, sizeof half);
+      const float scale = half_to_float(half);
+      float peak = 0;
+      for (int j = 0; j < 32; ++j) peak = std::max(peak, std::fabs(rows.row(i)[k + j]));
+      const float scale_error = std::max(peak / 127 / 2048, std::ldexp(1.f, -25));
+      ASSERT_NEAR(scale, peak / 127, scale_error);
+      for (int j = 0; j < 32; ++j) {
+        const int code = static_cast<std::int8_t>(block[2 + j]);
+        ASSERT_GE(code, -127);
+        // Half a step; the largest may lie beyond 127 of a scale that was rounded down.
+        const float bound = (scale / 2 + 127 * scale_error) * (1 + 4 * kEpsilon);
+        ASSERT_NEAR(static_cast<float>(code) * scale, rows.row(i)[k + j], bound) << "slot " << i << " scale " << scale;
+      }
+    }
+  }
+}
+
+TEST_P(Attention, BadKeysAndValuesStayVisible) {
+  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const Shape shape{1, 2, 32, 10};
+  for (const KvType type : kAllKvTypes) {
+    for (const bool in_keys : {false, true}) {
+      Cache cache(*cpu, shape, type);
+      auto keys = random_values(5 * shape.kv_cols(), 1), values = random_values(5 * shape.kv_cols(), 2),
+           queries = random_values(shape.cols(), 3);
+      (in_keys ? keys : values)[2 * shape.kv_cols() + 7] = NAN;
+      cpu->store_kv(cache.layer, 0, rows_of(keys, 5, shape.kv_cols()), rows_of(values, 5, shape.kv_cols()));
+      std::vector<float> out(shape.cols());
+      cpu->attention(rows_of(out, 1, shape.cols()), rows_of(queries, 1, shape.cols()), cache.layer, 4, {1, 0}, {});
+      EXPECT_TRUE(std::any_of(out.begin(), out.end(), [](float v) { return std::isnan(v); })) << name_of(type);
+    }
   }
 }
 

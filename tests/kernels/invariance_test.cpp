@@ -6,11 +6,11 @@ namespace {
 
 class Invariance : public IsaTest {};
 
-// m = 1..64 in steps that meet every register block, 100 and 511.
-std::vector<int> row_counts() {
+// Every m = 1..64, 100 and 511; with more threads than two, where a core may have to be shared, fewer beyond 12.
+std::vector<int> row_counts(int threads) {
   std::vector<int> counts;
-  for (int m = 1; m <= 64; m += m < 26 ? 1 : 3) counts.push_back(m);
-  counts.insert(counts.end(), {64, 100, 511});
+  for (int m = 1; m <= 64; m += threads > 2 && m > 12 ? 13 : 1) counts.push_back(m);
+  if (threads <= 2) counts.insert(counts.end(), {100, 511});
   return counts;
 }
 
@@ -32,8 +32,7 @@ TEST_P(Invariance, MatmulRowsEqualTheRowAlone) {
         for (int i = 0; i < kRows; ++i) run(alone, i, 1);
       }
       std::vector<float> together(alone.size());
-      for (const int rows : row_counts()) {
-        if (threads > 2 && rows > 12) continue;
+      for (const int rows : row_counts(threads)) {
         std::fill(together.begin(), together.end(), NAN);
         run(together, 0, rows);
         ASSERT_EQ(std::memcmp(together.data(), alone.data(), sizeof(float) * rows * kOutputs), 0)
@@ -91,6 +90,65 @@ TEST_P(Invariance, RowOpsEqualTheRowAlone) {
       for (int k = 0; k < 3; ++k) {
         ASSERT_EQ(std::memcmp(together[k].data(), alone[k].data(), sizeof(float) * rows * kCols), 0)
             << "op " << k << ", " << rows << " rows, " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST_P(Invariance, AddWithNormGivesTheBitsOfItsParts) {
+  for (const int threads : {1, 2, 3, 4}) {
+    ThreadPool pool(threads);
+    const auto cpu = make_cpu_backend(GetParam(), pool);
+    for (const int cols : {1, 17, 65, 896, 1536}) {
+      const auto gain = load_vector(*cpu, random_values(cols, 3));
+      for (const int rows : {1, 2, 9, 64}) {
+        auto x = random_values(static_cast<std::size_t>(rows) * cols, 1), hidden = random_values(x.size(), 2),
+             parts_hidden = hidden;
+        std::vector<float> out(x.size(), NAN), parts = out;
+        const Rows parts_sum = rows_of(parts_hidden, rows, cols), sum = rows_of(hidden, rows, cols);
+        cpu->Backend::add_rms_norm(rows_of(parts, rows, cols), parts_sum, rows_of(x, rows, cols), *gain, 1e-6f);
+        cpu->add_rms_norm(rows_of(out, rows, cols), sum, rows_of(x, rows, cols), *gain, 1e-6f);
+        ASSERT_EQ(std::memcmp(out.data(), parts.data(), sizeof(float) * out.size()), 0) << rows << " x " << cols;
+        ASSERT_EQ(std::memcmp(hidden.data(), parts_hidden.data(), sizeof(float) * out.size()), 0);
+
+        const auto again = random_values(x.size(), 2);
+        std::copy(again.begin(), again.end(), hidden.begin());
+        cpu->add_rms_norm(rows_of(x, rows, cols), sum, rows_of(x, rows, cols), *gain, 1e-6f);  // in place
+        ASSERT_EQ(std::memcmp(x.data(), parts.data(), sizeof(float) * out.size()), 0) << rows << " x " << cols;
+      }
+    }
+  }
+}
+
+TEST_P(Invariance, GatedMatmulGivesTheBitsOfItsParts) {
+  constexpr int kCols = 256, kMaxRows = 200;
+  auto x = random_values(kMaxRows * kCols, 3);
+  for (const int threads : {1, 2, 3, 4}) {
+    ThreadPool pool(threads);
+    const auto cpu = make_cpu_backend(GetParam(), pool);
+    for (const Format format : kAllFormats) {
+      // Fewer tiles than threads, a last tile that is not full, and gate and up of different families.
+      const Format other = format == Format::q4_k ? Format::q8_0 : format;
+      for (const int outputs : {5, 35, 200}) {
+        const auto gate = load(*cpu, format, outputs, kCols, random_weight(format, outputs, kCols, 5)),
+                   up = load(*cpu, other, outputs, kCols, random_weight(other, outputs, kCols, 6));
+        const auto bias = load_vector(*cpu, random_values(outputs, 7));
+        for (const int rows : {1, 2, 8, 64, kMaxRows}) {
+          if (rows > 8 && threads > 2) continue;
+          std::vector<float> parts(static_cast<std::size_t>(rows) * outputs, NAN), fused = parts, up_out = parts;
+          const auto run = [&](std::vector<float>& out, auto&& op) {
+            op(Projection{rows_of(out, rows, outputs), gate.get(), bias.get()},
+               Projection{rows_of(up_out, rows, outputs), up.get(), nullptr}, rows_of(x, rows, kCols));
+          };
+          run(parts, [&](const Projection& g, const Projection& u, Rows in) {
+            cpu->Backend::gated_matmul(g, u, in, Activation::silu);
+          });
+          run(fused, [&](const Projection& g, const Projection& u, Rows in) {
+            cpu->gated_matmul(g, u, in, Activation::silu);
+          });
+          ASSERT_EQ(std::memcmp(fused.data(), parts.data(), sizeof(float) * parts.size()), 0)
+              << format_info(format).name << " [" << outputs << "], " << rows << " rows, " << threads << " threads";
+        }
       }
     }
   }

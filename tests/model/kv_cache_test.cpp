@@ -70,6 +70,7 @@ class Rollback : public testing::TestWithParam<Case> {
   static TinyOptions options() {
     TinyOptions o;
     o.format = Format::q8_0;
+    if (GetParam().kv == KvType::q8_0) o.head_dim = kKvBlock;
     return o;
   }
   TinyModel tiny_{options(), GetParam().backend};
@@ -77,7 +78,9 @@ class Rollback : public testing::TestWithParam<Case> {
 INSTANTIATE_TEST_SUITE_P(Backends, Rollback,
                          testing::Values(Case{"ReferenceF32", "reference", KvType::f32},
                                          Case{"ReferenceF16", "reference", KvType::f16},
-                                         Case{"CpuF32", "cpu", KvType::f32}, Case{"CpuF16", "cpu", KvType::f16}),
+                                         Case{"ReferenceQ8_0", "reference", KvType::q8_0},
+                                         Case{"CpuF32", "cpu", KvType::f32}, Case{"CpuF16", "cpu", KvType::f16},
+                                         Case{"CpuQ8_0", "cpu", KvType::q8_0}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Rollback, CacheEqualsAPrefillAfterAnyAcceptedPaths) {
@@ -148,7 +151,24 @@ TEST_P(Rollback, CapacityIsCheckedAndCounted) {
   EXPECT_THROW(tiny_.model.make_cache(spec.context + 1, GetParam().kv), Error);
   const KvCache cache = tiny_.model.make_cache(spec.context, GetParam().kv);
   EXPECT_EQ(cache.capacity(), spec.context);
-  EXPECT_EQ(cache.bytes(), std::size_t{2} * spec.layers * spec.kv_width() * spec.context * bytes_of(GetParam().kv));
+  // Half bits an element: q8_0 has an f16 scale for every 32.
+  const int half_bits = GetParam().kv == KvType::f32 ? 64 : GetParam().kv == KvType::f16 ? 32 : 17;
+  EXPECT_EQ(cache.bytes(), std::size_t{2} * spec.layers * spec.kv_width() * spec.context * half_bits / 16);
+}
+
+TEST(KvCache, Q8RefusesHeadsThatAreNoWholeBlocks) {
+  TinyModel tiny({}, "cpu");
+  ASSERT_EQ(tiny.model.spec().head_dim, 16);
+  try {
+    tiny.model.make_cache(8, KvType::q8_0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::model);
+    const std::string text = error.what();
+    for (const char* part : {"kv_cache q8_0", "head_dim", "32", "16"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
 }
 
 }  // namespace
