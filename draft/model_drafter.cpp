@@ -26,8 +26,9 @@ class Pushed {
 }  // namespace
 
 ModelDrafter::ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
-                           TokenMask mask)
+                           TokenMask mask, DraftDraw draw)
     : model_(model),
+      draw_(draw),
       sampler_(sampling, noise, std::move(mask)),
       cache_(model.make_cache(context, kv_type)),
       room_(std::min(context, model.max_positions())),
@@ -58,12 +59,13 @@ const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
     question.next_confidence = *std::max_element(proposal_.probabilities.begin(), proposal_.probabilities.end());
     if (!policy.allow_row(question)) break;
 
-    const TokenId token = sampler_.draw(proposal_, start, tree_.size(), DrawPurpose::draft);
-    const double confidence = proposal_[token];
     std::swap(tree_.set_proposal(node), proposal_);
-    node = tree_.add(node, token, ChildKind::sampled, DraftSource::model, static_cast<float>(confidence));
-    path_confidence *= confidence;
-    context.push(token);
+    node = tree_.draw_child(node, DraftSource::model, [&](const Distribution& q) {
+      return draw_ == DraftDraw::shared_noise ? sampler_.draw_with_noise(q, context.position())
+                                              : sampler_.draw(q, start, tree_.size(), DrawPurpose::draft);
+    });
+    path_confidence *= tree_.confidence(node);
+    context.push(tree_.token(node));
   }
   return tree_;
 }

@@ -15,8 +15,9 @@ namespace tandem {
 class ModelDrafter final : public Drafter {
  public:
   // `model` outlives this. `context`: slots of the draft's cache, at most the model's limit (Error(model) otherwise).
-  // `mask`: ids that both vocabularies may produce.
-  ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise, TokenMask mask);
+  // `mask`: ids that both vocabularies may produce. `draw`: as the rule that checks the proposals wants it.
+  ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise, TokenMask mask,
+               DraftDraw draw = DraftDraw::independent);
 
   // Throws Error(numeric) for a row of logits without a usable number.
   const TokenTree& propose(Context& context, LengthPolicy& policy) override;
@@ -36,6 +37,7 @@ class ModelDrafter final : public Drafter {
   std::span<const float> feed(std::span<const TokenId> tokens);
 
   Transformer& model_;
+  DraftDraw draw_;
   Sampler sampler_;
   KvCache cache_;
   int room_;  // tokens the cache and the model's positions have room for

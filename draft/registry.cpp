@@ -16,7 +16,7 @@ std::unique_ptr<Drafter> make_none(const DrafterSetup&) { return std::make_uniqu
 std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) {
   if (setup.model == nullptr) fail(ErrorKind::config, "draft.kind: model needs a draft model, got no draft.model");
   return std::make_unique<ModelDrafter>(*setup.model, setup.context, setup.kv_type, setup.sampling, setup.noise,
-                                        setup.mask);
+                                        setup.mask, setup.draw);
 }
 
 std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) {

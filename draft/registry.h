@@ -14,6 +14,7 @@ struct DrafterSetup {
   std::string kind;          // none, model, ngram
   SamplingOptions sampling;  // as the target's
   Noise noise;
+  DraftDraw draw = DraftDraw::independent;  // what the rule asks for
   // model
   Transformer* model = nullptr;  // outlives the drafter
   int context = 0;               // slots of the draft's cache; ngram: text to take memory for at once, 0 = as it grows

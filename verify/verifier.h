@@ -21,9 +21,11 @@ class Verifier {
 
   virtual std::string_view name() const = 0;
   virtual bool lossless() const = 0;
+  // How drafters must draw their sampled children for this rule.
+  virtual DraftDraw draft_draw() const { return DraftDraw::independent; }
 };
 
-// `rule`: "rejection". Throws Error(config) for a rule that has not landed or does not exist, naming those that have.
+// `rule`: rejection, block, coupled or typical. Throws Error(config) for one that does not exist, naming those that do.
 std::unique_ptr<Verifier> make_verifier(std::string_view rule);
 
 }  // namespace tandem

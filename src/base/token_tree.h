@@ -19,6 +19,17 @@ enum class ChildKind : std::uint8_t {
   sampled  // drawn from its parent's proposal q less its deterministic siblings, without replacement, in draw order
 };
 
+// What TokenTree::add() takes: naming `sampled` there does not compile.
+struct DeterministicOnly {
+  consteval DeterministicOnly(ChildKind kind) {  // NOLINT(google-explicit-constructor): callers name the kind
+    if (kind != ChildKind::deterministic) throw "a sampled child comes from draw_child() alone";
+  }
+};
+
+// The noise that draws a sampled child, which the rule decides. Independent: keyed by (start of the step, node), as
+// accepting by ratio needs. Shared: the noise of the child's position, with which the target will draw there too.
+enum class DraftDraw : std::uint8_t { independent, shared_noise };
+
 // Where a token came from, for metrics and calibration.
 enum class DraftSource : std::uint8_t { none, model, ngram, recycle, other };
 inline constexpr int kDraftSources = 5;
@@ -35,21 +46,36 @@ class TokenTree {
     has_proposal_ = 0;
   }
 
-  // Adds a child and returns its index. The deterministic children of a node come before its sampled ones; siblings
-  // should differ in token (a repeated one is harmless: rules never accept it, and it costs a row). A sampled child
-  // needs its parent's proposal to be set. `confidence`: the drafter's own estimate, in [0, 1].
-  int add(int parent, TokenId token, ChildKind kind, DraftSource source, float confidence = 1.0f) {
-    assert(size_ < kMaxTreeNodes && parent >= 0 && parent < size_);
-    assert(kind == ChildKind::deterministic || proposal(parent) != nullptr);
-    const int node = size_++;
-    nodes_[node] = {
-        token,  parent,    nodes_[parent].depth + 1, nodes_[parent].ancestors | (std::uint64_t{1} << node), kind,
-        source, confidence};
-    return node;
+  // Adds a deterministic child and returns its index. Those of a node come before its sampled ones; siblings should
+  // differ in token (a repeated one is harmless: rules never accept it, and it costs a row). `confidence`: the
+  // drafter's own estimate, in [0, 1].
+  int add(int parent, TokenId token, DeterministicOnly, DraftSource source, float confidence = 1.0f) {
+    return add_node(parent, token, ChildKind::deterministic, source, confidence);
+  }
+
+  // Draws a sampled child, adds it and returns its index: one step, so that nobody can look at a drawn token and leave
+  // it out, which would bias the output (algorithms.md section 1). `draw(left)` returns a token drawn from
+  // left_to_draw(parent), which is not empty. Its confidence is its probability there.
+  template <typename Draw>
+  int draw_child(int parent, DraftSource source, Draw&& draw) {
+    const Distribution& left = left_to_draw(parent);
+    const TokenId token = draw(left);
+    return add_node(parent, token, ChildKind::sampled, source, static_cast<float>(left[token]));
+  }
+
+  // The proposal of `parent`, which is set, without the children that it has: what the next sampled one is drawn from.
+  // Valid until the next call or change of the tree.
+  const Distribution& left_to_draw(int parent) {
+    assert(proposal(parent) != nullptr);
+    int child = next_child(parent, parent);
+    if (child < 0) return *proposal(parent);
+    left_ = *proposal(parent);
+    for (; child >= 0; child = next_child(parent, child)) left_.remove(token(child));
+    return left_;
   }
 
   // The distribution that the sampled children of `node` are drawn from, before the removal of its deterministic
-  // children (drafters and rules take those out with Distribution::remove). Returns storage to fill, valid until the
+  // children (left_to_draw() and the rules take those out). Returns storage to fill, valid until the
   // tree is cleared; its old content is cleared.
   Distribution& set_proposal(int node) {
     assert(node >= 0 && node < size_);
@@ -100,10 +126,21 @@ class TokenTree {
     DraftSource source;
     float confidence;
   };
+
+  int add_node(int parent, TokenId token, ChildKind kind, DraftSource source, float confidence) {
+    assert(size_ < kMaxTreeNodes && parent >= 0 && parent < size_);
+    const int node = size_++;
+    nodes_[node] = {
+        token,  parent,    nodes_[parent].depth + 1, nodes_[parent].ancestors | (std::uint64_t{1} << node), kind,
+        source, confidence};
+    return node;
+  }
+
   std::array<Node, kMaxTreeNodes> nodes_{};
   int size_ = 1;
   std::uint64_t has_proposal_ = 0;
   std::vector<Distribution> proposals_;
+  Distribution left_;  // scratch of left_to_draw()
 };
 
 // What verification decided about one tree.

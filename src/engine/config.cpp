@@ -7,6 +7,7 @@
 
 #include "src/base/yaml_tree.h"
 #include "src/sample/logprobs.h"
+#include "verify/verifier.h"
 
 namespace tandem {
 namespace {
@@ -125,12 +126,14 @@ DraftConfig read_draft(const Options& section) {
 VerifyConfig read_verify(const Options& section) {
   VerifyConfig verify;
   verify.rule = section.choice("rule", "rejection", {"rejection", "block", "coupled", "typical"},
-                               "How proposals are accepted (only rejection is available in this version).");
-  require_landed(section, "rule", verify.rule == "rejection", "rejection");
-  const bool lossy = section.boolean("lossy", false,
-                                     "Allows rules that change the target's distribution (none is available in this "
-                                     "version).");
-  require_landed(section, "lossy", !lossy, "false");
+                               "How proposals are accepted: rejection and block keep the target's distribution (block "
+                               "accepts at least as much), coupled gives the very text of plain decoding for the seed, "
+                               "typical is lossy.");
+  verify.lossy = section.boolean("lossy", false, "Allows a rule that changes the target's distribution (typical).");
+  if (!verify.lossy && !make_verifier(verify.rule)->lossless()) {
+    section.refuse("rule",
+                   fmt::format("{} changes the target's distribution; it needs verify.lossy: true", verify.rule));
+  }
   return verify;
 }
 
@@ -368,7 +371,7 @@ std::string to_yaml(const Config& config) {
   std::string yaml = fmt::format("target:\n  model: {}\n  context: {}\n", text_or_null(config.target.model),
                                  or_null(config.target.context));
   yaml += draft_yaml(config.draft);
-  yaml += fmt::format("verify:\n  rule: {}\n", config.verify.rule);
+  yaml += fmt::format("verify:\n  rule: {}\n  lossy: {}\n", config.verify.rule, config.verify.lossy);
   yaml += sampling_yaml(config);
   yaml += stop_yaml(config.stop);
   yaml += fmt::format("prompt:\n  chat: {}\n  system: {}\n", or_null(config.prompt.chat),

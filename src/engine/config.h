@@ -29,7 +29,8 @@ struct DraftConfig {
 };
 
 struct VerifyConfig {
-  std::string rule = "rejection";
+  std::string rule = "rejection";  // rejection, block, coupled; typical only with lossy
+  bool lossy = false;
 };
 
 struct StopConfig {

@@ -283,6 +283,10 @@ std::string human_summary(const GenerationResult& r, const Session& session) {
         m.total.proposed, m.total.tested, m.total.accepted, 100 * acceptance(m).value_or(0),
         mean_length(m).value_or(1));
   }
+  if (!session.lossless()) {
+    text += fmt::format("rule: {} is lossy: the text does not follow the target's distribution\n",
+                        session.config().verify.rule);
+  }
   if (const double wall = r.wall_seconds; wall > 0) {
     const StageSeconds& s = m.seconds;
     text += fmt::format(

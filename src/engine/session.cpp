@@ -79,13 +79,16 @@ void Session::load(const DrafterFactory& make) {
   draft_kv_type_ = reference_ ? kv_type : config_.draft.kv_cache.value_or(kv_type);
 
   const Noise noise{seed_, 0};
+  std::unique_ptr<Verifier> verifier = make_verifier(config_.verify.rule);
+  DrafterSetup setup = drafter_setup(context, noise);
+  setup.draw = verifier->draft_draw();
   engine_ = std::make_unique<Engine>(EngineParts{
       .target = target_model_.get(),
       .cache = target_model_->make_cache(context, kv_type),
-      .drafter = make(drafter_setup(context, noise)),
+      .drafter = make(setup),
       .policy =
           std::make_unique<FixedLength>(config_.draft.length, config_.draft.max_nodes, config_.draft.min_probability),
-      .verifier = make_verifier(config_.verify.rule),
+      .verifier = std::move(verifier),
       .sampler = Sampler(config_.sampling, noise, usable_tokens(target_)),
       .prefill_chunk = config_.runtime.prefill_chunk,
       .logprobs = config_.logprobs,

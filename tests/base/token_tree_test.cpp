@@ -83,7 +83,7 @@ TEST(TokenTree, ClearForgetsNodesAndProposalsButKeepsTheirMemory) {
   TokenTree tree(0);
   Distribution& first = tree.set_proposal(0);
   first.add(3, 1.0);
-  tree.add(0, 3, ChildKind::sampled, DraftSource::model);
+  tree.draw_child(0, DraftSource::model, [](const Distribution& left) { return left.tokens.front(); });
   Distribution& second = tree.set_proposal(1);
   second.add(4, 1.0);
   EXPECT_EQ(tree.proposal(0), &first) << "a later proposal moved an earlier one";
@@ -95,6 +95,29 @@ TEST(TokenTree, ClearForgetsNodesAndProposalsButKeepsTheirMemory) {
   EXPECT_EQ(tree.set_proposal(0).size(), 0u);
   tree.set_proposal(0).add(1, 1.0);
   EXPECT_EQ(tree.proposal(0)->tokens.data(), memory);
+}
+
+// What is drawn is in the tree: there is no way to leave it out.
+TEST(TokenTree, DrawsChildrenFromWhatTheirSiblingsLeave) {
+  TokenTree tree(0);
+  Distribution& q = tree.set_proposal(0);
+  for (const auto& [token, probability] : {std::pair{2, 0.5}, {4, 0.25}, {6, 0.125}, {8, 0.125}}) {
+    q.add(token, probability);
+  }
+  EXPECT_EQ(&tree.left_to_draw(0), tree.proposal(0));
+  tree.add(0, 4, kDeterministic, kNgram);
+  tree.add(0, 5, kDeterministic, kNgram);  // outside the proposal
+  const auto last = [](const Distribution& left) { return left.tokens.back(); };
+  const int first = tree.draw_child(0, DraftSource::model, last);
+  EXPECT_EQ(tree.token(first), 8);
+  EXPECT_EQ(tree.kind(first), ChildKind::sampled);
+  EXPECT_EQ(tree.parent(first), 0);
+  EXPECT_FLOAT_EQ(tree.confidence(first), 0.125f / 0.75f);
+  EXPECT_THAT(tree.left_to_draw(0).tokens, ElementsAre(2, 6));
+  EXPECT_EQ(tree.token(tree.draw_child(0, DraftSource::model, last)), 6);
+  EXPECT_EQ(tree.token(tree.draw_child(0, DraftSource::model, last)), 2);
+  EXPECT_EQ(tree.left_to_draw(0).size(), 0u);
+  EXPECT_EQ(tree.proposal(0)->size(), 4u) << "rules take the children out themselves";
 }
 
 TEST(Verdict, CountsTheAcceptedPath) {

@@ -10,9 +10,18 @@ namespace {
 TEST(Engine, WarmAnswerAllocatesNothing) {
   Rig& rig = Rig::shared("cpu");
   const std::vector<TokenId> prompt = random_prompt(50, 12);
-  for (const auto& [temperature, everything] : {std::pair{0.0, false}, {1.0, false}, {0.0, true}, {1.0, true}}) {
+  struct Setting {
+    double temperature;
+    std::string rule;
+    bool everything;
+  };
+  for (const auto& [temperature, rule, everything] :
+       {Setting{0, "rejection", false}, Setting{1, "rejection", false}, Setting{0, "rejection", true},
+        Setting{1, "rejection", true}, Setting{1, "block", false}, Setting{1, "coupled", true},
+        Setting{1, "typical", false}}) {
     RigOptions options;
     options.sampling.temperature = temperature;
+    options.rule = rule;
     if (everything) {
       options.sampling.repetition_penalty = 1.2;
       options.sampling.frequency_penalty = 0.1;
@@ -31,7 +40,8 @@ TEST(Engine, WarmAnswerAllocatesNothing) {
       answer();
       EXPECT_GT(before, 0);
       EXPECT_EQ(tandem::testing::allocations() - before, 0)
-          << kind << " at temperature " << temperature << (everything ? " with penalties and log-probabilities" : "");
+          << rule << ", " << kind << " at temperature " << temperature
+          << (everything ? " with penalties and log-probabilities" : "");
     }
   }
 }

@@ -144,7 +144,7 @@ draft:
   min_probability: 0.25
   kv_cache: f32
   ngram: {min_match: 3, max_match: 5}
-verify: {rule: rejection, lossy: false}
+verify: {rule: typical, lossy: true}
 sampling: {temperature: 1e-3, top_k: 0, top_p: 0.5, min_p: 0.125, seed: 18446744073709551615}
 stop: {max_tokens: 9, strings: [no, yes, 1], token_ids: [0, 7], time_limit_seconds: 1.5}
 prompt: {chat: false, system: "Be brief: yes."}
@@ -161,6 +161,8 @@ runtime: {backend: cpu, threads: 256, kv_cache: q8_0, prefill_chunk: 1}
   EXPECT_THAT(config.draft.kv_cache, Optional(KvType::f32));
   EXPECT_EQ(config.draft.ngram_min_match, 3);
   EXPECT_EQ(config.draft.ngram_max_match, 5);
+  EXPECT_EQ(config.verify.rule, "typical");
+  EXPECT_TRUE(config.verify.lossy);
   EXPECT_EQ(config.sampling.temperature, 0.001);
   EXPECT_EQ(config.sampling.top_k, 0);
   EXPECT_EQ(config.sampling.top_p, 0.5);
@@ -333,25 +335,11 @@ TEST_F(ConfigDraft, NgramMatchesAreOrdered) {
 
 TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"draft.kind", "recycle"},
-      {"draft.kind", "hybrid"},
-      {"draft.length", "auto"},
-      {"draft.head_rows", "4096"},
-      {"draft.head_ranking", "a.txt"},
-      {"draft.quantize", "q4_0"},
-      {"draft.quantize", "q8_0"},
-      {"draft.retokenize", "true"},
-      {"draft.corpus", "[src]"},
-      {"draft.corpus", "src"},
-      {"verify.rule", "block"},
-      {"verify.rule", "coupled"},
-      {"verify.rule", "typical"},
-      {"verify.lossy", "true"},
-      {"constraint.grammar", "a.gbnf"},
-      {"constraint.json_schema", "a.json"},
-      {"constraint.json", "true"},
-      {"constraint.regex", "a+"},
-      {"constraint.choices", "[a, b]"},
+      {"draft.kind", "recycle"},   {"draft.kind", "hybrid"},         {"draft.length", "auto"},
+      {"draft.head_rows", "4096"}, {"draft.head_ranking", "a.txt"},  {"draft.quantize", "q4_0"},
+      {"draft.quantize", "q8_0"},  {"draft.retokenize", "true"},     {"draft.corpus", "[src]"},
+      {"draft.corpus", "src"},     {"constraint.grammar", "a.gbnf"}, {"constraint.json_schema", "a.json"},
+      {"constraint.json", "true"}, {"constraint.regex", "a+"},       {"constraint.choices", "[a, b]"},
       {"runtime.backend", "cuda"},
   };
   for (const auto& [key, value] : cases) {
@@ -370,6 +358,19 @@ TEST_F(ConfigRefusals, LogitBiasNamesTheIdOrValueItCannotTake) {
   EXPECT_EQ(error_of("sampling: {logit_bias: {-1: 5}}"), place + ", got key -1");
   EXPECT_EQ(error_of("sampling: {logit_bias: {7: .inf}}"), place + ", got .inf");
   EXPECT_EQ(error_of("sampling: {logit_bias: [7]}"), place + ", got a list of 1");
+}
+
+TEST_F(ConfigRefusals, ALossyRuleNeedsTheKeyThatAllowsIt) {
+  EXPECT_EQ(error_of("verify: {rule: typical}"),
+            "c/a.yaml:2: verify.rule: typical changes the target's distribution; it needs verify.lossy: true");
+  EXPECT_THAT(error_of("verify: {lossy: true}", {"verify.rule=typical", "verify.lossy=false"}),
+              StartsWith("--set verify.rule: typical changes"));
+  EXPECT_EQ(read("verify: {rule: typical, lossy: true}").verify.rule, "typical");
+  for (const std::string rule : {"rejection", "block", "coupled"}) {
+    for (const std::string lossy : {"false", "true"}) {
+      EXPECT_EQ(read("verify: {rule: " + rule + ", lossy: " + lossy + "}").verify.rule, rule);
+    }
+  }
 }
 
 TEST_F(ConfigRefusals, NeutralValuesOfThoseFeaturesAreAccepted) {
@@ -558,6 +559,9 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   if (below(2) == 0) config.prompt.chat = below(2) == 0;
   if (below(2) == 0) config.prompt.system = text();
   config.runtime.backend = below(2) == 0 ? "auto" : "cpu";
+  const char* rules[] = {"rejection", "block", "coupled", "typical"};
+  config.verify.rule = rules[below(4)];
+  config.verify.lossy = config.verify.rule == "typical" || below(2) == 0;
   config.runtime.threads = static_cast<int>(below(257));
   config.runtime.kv_cache = kKvTypes[below(3)];
   config.runtime.prefill_chunk = 1 + static_cast<int>(below(8192));
@@ -577,6 +581,7 @@ void expect_same_settings(const Config& a, const Config& b) {
   EXPECT_EQ(a.draft.ngram_min_match, b.draft.ngram_min_match);
   EXPECT_EQ(a.draft.ngram_max_match, b.draft.ngram_max_match);
   EXPECT_EQ(a.verify.rule, b.verify.rule);
+  EXPECT_EQ(a.verify.lossy, b.verify.lossy);
   EXPECT_EQ(a.sampling.temperature, b.sampling.temperature);
   EXPECT_EQ(a.sampling.top_k, b.sampling.top_k);
   EXPECT_EQ(a.sampling.top_p, b.sampling.top_p);
@@ -617,7 +622,7 @@ TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
                       "\"\n  context: null\n"
                       "draft:\n  kind: ngram\n  model: null\n  context: null\n  length: 4\n  max_nodes: 16\n"
                       "  min_probability: 0\n  kv_cache: null\n  ngram:\n    min_match: 2\n    max_match: 64\n"
-                      "verify:\n  rule: rejection\n"
+                      "verify:\n  rule: rejection\n  lossy: false\n"
                       "sampling:\n  temperature: 0.7\n  top_k: 40\n  top_p: 0.95\n  min_p: 0\n  seed: random\n"
                       "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
                       "  logit_bias: {}\n  logprobs: 0\n"
@@ -658,7 +663,9 @@ TEST_F(ConfigFiles, EveryFileOfTheFolderLoads) {
     names.insert(entry.path().stem().string());
     EXPECT_NO_THROW(read_config(Options::from_file(entry.path().string()))) << entry.path();
   }
-  for (const char* name : {"quickstart", "plain", "model-draft", "ngram", "small"}) EXPECT_TRUE(names.contains(name));
+  for (const char* name : {"quickstart", "plain", "model-draft", "ngram", "reproducible", "small"}) {
+    EXPECT_TRUE(names.contains(name));
+  }
 }
 
 TEST_F(ConfigFiles, SayWhatTheirNamesPromise) {
@@ -673,6 +680,9 @@ TEST_F(ConfigFiles, SayWhatTheirNamesPromise) {
   EXPECT_EQ(quickstart.stop.max_tokens, 256);
   EXPECT_EQ(read_file("plain").draft.kind, "none");
   EXPECT_EQ(read_file("plain").target.model, qwen);
+  EXPECT_EQ(read_file("reproducible").verify.rule, "coupled");
+  EXPECT_TRUE(read_file("reproducible").seed.has_value());
+  EXPECT_GT(read_file("reproducible").sampling.temperature, 0);
   EXPECT_EQ(read_file("model-draft").draft.kind, "model");
   EXPECT_GT(read_file("model-draft").sampling.temperature, 0);
   EXPECT_EQ(read_file("ngram").draft.kind, "ngram");

@@ -34,6 +34,7 @@ struct RigOptions {
   TokenMask mask{};
   std::optional<KvType> draft_kv{};  // unset: as the target's
   int logprobs = 0;
+  std::string rule = "rejection";
 };
 
 // A target and a draft that often agrees with it, on one backend.
@@ -57,8 +58,10 @@ class Rig {
   Transformer& draft() { return draft_.model; }
   KvType kv_type() const { return kv_type_; }
 
+  // `verifier`: in place of the rule of the options.
   Engine engine(std::unique_ptr<Drafter> drafter, const RigOptions& o = {},
-                std::unique_ptr<Verifier> verifier = make_verifier("rejection")) {
+                std::unique_ptr<Verifier> verifier = nullptr) {
+    if (!verifier) verifier = make_verifier(o.rule);
     return Engine({.target = &target_.model,
                    .cache = target_.model.make_cache(o.capacity, kv_type()),
                    .drafter = std::move(drafter),
@@ -75,6 +78,7 @@ class Rig {
     setup.kind = kind == "self" ? "model" : kind;
     setup.sampling = o.sampling;
     setup.noise = {o.seed, 0};
+    setup.draw = make_verifier(o.rule)->draft_draw();
     setup.model = kind == "self" ? &target_.model : &draft_.model;
     setup.context = context > 0 ? context : o.capacity;
     setup.kv_type = o.draft_kv.value_or(kv_type());
@@ -84,13 +88,14 @@ class Rig {
   }
   // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
   static std::vector<std::string> kinds() {
-    return {"none", "ngram", "model", "self", "oracle", "wrong", "wrong-after-1", "random-tree"};
+    return {"none", "ngram", "model", "self", "oracle", "wrong", "wrong-after-1", "duplicates", "random-tree"};
   }
   std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
                                        const RigOptions& o = {}) {
     if (kind == "oracle") return oracle(truth);
     if (kind == "wrong") return wrong_after(0, truth);
     if (kind == "wrong-after-1") return wrong_after(1, truth);
+    if (kind == "duplicates") return std::make_unique<DuplicateSiblings>(truth);
     if (kind == "random-tree") {
       std::vector<TokenId> words(kWords);
       std::iota(words.begin(), words.end(), 0);

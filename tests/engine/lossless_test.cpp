@@ -76,6 +76,26 @@ TEST_P(Lossless, GreedyIdsEqualPlainForEveryDrafterAndLength) {
   }
 }
 
+TEST_P(Lossless, GreedyIdsEqualPlainUnderEveryRule) {
+  constexpr int kTokens = 24;
+  for (const std::vector<TokenId>& prompt : prompts()) {
+    const std::vector<TokenId> truth = plain_rig().plain(prompt, kTokens);
+    for (const std::string rule : {"block", "coupled", "typical"}) {
+      for (const std::string& kind : kinds()) {
+        for (const int length : small() ? std::vector{4} : std::vector{1, 4, 16}) {
+          SCOPED_TRACE(rule + ", " + kind + " of length " + std::to_string(length));
+          const RigOptions options{.length = length, .rule = rule};
+          Engine engine = rig().engine(rig().any_drafter(kind, truth, options), options);
+          EXPECT_EQ(run(engine, prompt, kTokens), truth);
+          if (kind == "oracle" || kind == "self") {
+            EXPECT_EQ(engine.metrics().total.accepted, engine.metrics().total.proposed);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Lossless, CacheEqualsAPrefillOfTheCommittedTokensUntilTheContextIsFull) {
   const std::vector<TokenId> prompt = prompts().front();
   const RigOptions options{.length = 6, .capacity = 52};

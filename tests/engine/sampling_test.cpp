@@ -18,28 +18,41 @@ class Sampled : public ::testing::TestWithParam<std::string> {
   Rig& rig() { return Rig::shared(GetParam()); }
 };
 
-TEST_P(Sampled, SeedGivesOneTextForEachDrafterAndLength) {  // B31
+struct Setting {
+  std::string rule, kind;
+  int length;
+};
+std::vector<Setting> every_setting() {
+  std::vector<Setting> settings;
+  for (const char* rule : {"rejection", "block", "coupled", "typical"}) {
+    for (const std::string& kind : Rig::kinds()) {
+      for (int length = 0; length <= 4; ++length) settings.push_back({rule, kind, length});
+    }
+  }
+  return settings;
+}
+
+TEST_P(Sampled, SeedGivesOneTextForEachRuleDrafterAndLength) {  // B31
   const std::vector<TokenId> prompt = random_prompt(30, 9), other = random_prompt(31, 12);
   RigOptions options;
   options.sampling.temperature = 1;
   options.seed = 42;
   const std::vector<TokenId> plain = rig().plain(prompt, 20, options);
-  for (const std::string& kind : Rig::kinds()) {
-    for (int length = 0; length <= 4; ++length) {
-      SCOPED_TRACE(kind + " of length " + std::to_string(length));
-      options.length = length;
-      Engine first = rig().engine(rig().any_drafter(kind, plain, options), options);
-      const std::vector<TokenId> ids = tandem::test::run(first, prompt, 20);
-      if (length == 0 || kind == "none") {
-        EXPECT_EQ(ids, plain);
-      }
-
-      Engine second = rig().engine(rig().any_drafter(kind, plain, options), options);
-      tandem::test::run(second, other, 5);
-      second.reset();
-      EXPECT_EQ(tandem::test::run(second, prompt, 20), ids);  // as a fresh engine
-      EXPECT_EQ(tandem::test::run(second, prompt, 20), ids);  // from the cache of the same prompt
+  for (const auto& [rule, kind, length] : every_setting()) {
+    SCOPED_TRACE(rule + ", " + kind + " of length " + std::to_string(length));
+    options.rule = rule;
+    options.length = length;
+    Engine first = rig().engine(rig().any_drafter(kind, plain, options), options);
+    const std::vector<TokenId> ids = tandem::test::run(first, prompt, 20);
+    if (length == 0 || kind == "none" || rule == "coupled") {
+      EXPECT_EQ(ids, plain);
     }
+
+    Engine second = rig().engine(rig().any_drafter(kind, plain, options), options);
+    tandem::test::run(second, other, 5);
+    second.reset();
+    EXPECT_EQ(tandem::test::run(second, prompt, 20), ids);  // as a fresh engine
+    EXPECT_EQ(tandem::test::run(second, prompt, 20), ids);  // from the cache of the same prompt
   }
 }
 
@@ -47,13 +60,16 @@ TEST_P(Sampled, ThreadsDoNotChangeADraw) {
   const std::vector<TokenId> prompt = random_prompt(30, 9);
   RigOptions options;
   options.sampling.temperature = 1;
-  std::vector<std::vector<TokenId>> texts;
-  for (const int threads : {1, 2}) {
-    Rig& threaded = Rig::shared(GetParam(), threads);
-    Engine engine = threaded.engine(threaded.drafter("model", options), options);
-    texts.push_back(tandem::test::run(engine, prompt, 20));
+  for (const char* rule : {"rejection", "block", "coupled", "typical"}) {
+    options.rule = rule;
+    std::vector<std::vector<TokenId>> texts;
+    for (const int threads : {1, 2}) {
+      Rig& threaded = Rig::shared(GetParam(), threads);
+      Engine engine = threaded.engine(threaded.drafter("model", options), options);
+      texts.push_back(tandem::test::run(engine, prompt, 20));
+    }
+    EXPECT_EQ(texts[0], texts[1]) << rule;
   }
-  EXPECT_EQ(texts[0], texts[1]);
 }
 
 TEST_P(Sampled, AnotherSeedGivesAnotherText) {
@@ -121,6 +137,9 @@ Law find_law(Rig& rig) {
 }
 
 using MakeVerifier = std::function<std::unique_ptr<Verifier>()>;
+MakeVerifier make(const std::string& rule) {
+  return [rule] { return make_verifier(rule); };
+}
 
 // How often each triple of first tokens came, over kSeeds seeds. Blocks may run past the third token.
 std::vector<double> histogram(Rig& rig, const std::vector<TokenId>& prompt, const std::string& kind, int length,
@@ -133,11 +152,13 @@ std::vector<double> histogram(Rig& rig, const std::vector<TokenId>& prompt, cons
     options.length = length;
     options.max_nodes = 10;
     options.seed = static_cast<std::uint64_t>(seed);
+    std::unique_ptr<Verifier> rule = verifier();
+    if (rule->draft_draw() == DraftDraw::shared_noise) options.rule = rule->name();
     // The trees must not depend on the noise that decides about them: their seed is another.
     std::unique_ptr<Drafter> drafter = kind == "random-tree"
                                            ? std::make_unique<RandomTreeDrafter>(1000003u + seed, usable)
                                            : rig.drafter(kind, options);
-    Engine engine = rig.engine(std::move(drafter), options, verifier());
+    Engine engine = rig.engine(std::move(drafter), options, std::move(rule));
     begin(engine, prompt);
     while (engine.context().size() < static_cast<int>(prompt.size()) + 3) engine.step(engine.room());
     const std::span<const TokenId> drawn = engine.context().tokens().subspan(prompt.size(), 3);
@@ -148,13 +169,20 @@ std::vector<double> histogram(Rig& rig, const std::vector<TokenId>& prompt, cons
 
 TEST_P(Sampled, FirstThreeTokensFollowTheTargetsLaw) {
   const Law law = find_law(rig());
-  std::vector<std::pair<std::string, int>> settings{{"model", 3}, {"random-tree", 3}};
-  if (GetParam() != "reference") settings.insert(settings.end(), {{"none", 0}, {"model", 1}, {"ngram", 2}});
-  for (const auto& [kind, length] : settings) {
-    const std::vector<double> counts =
-        histogram(rig(), law.prompt, kind, length, [] { return make_verifier("rejection"); });
+  std::vector<Setting> settings{{"rejection", "model", 3}, {"rejection", "random-tree", 3}};
+  if (GetParam() != "reference") {
+    settings.insert(settings.end(), {{"rejection", "none", 0},
+                                     {"rejection", "model", 1},
+                                     {"rejection", "ngram", 2},
+                                     {"block", "model", 3},
+                                     {"block", "random-tree", 3},
+                                     {"coupled", "model", 3}});
+  }
+  for (const auto& [rule, kind, length] : settings) {
+    const std::vector<double> counts = histogram(rig(), law.prompt, kind, length, make(rule));
     const ChiSquare result = chi_square(counts, law.cells);
-    EXPECT_TRUE(result.fits()) << kind << " of length " << length << ": " << result.statistic << " of " << result.limit;
+    EXPECT_TRUE(result.fits()) << rule << ", " << kind << " of length " << length << ": " << result.statistic << " of "
+                               << result.limit;
   }
 }
 

@@ -57,4 +57,33 @@ inline std::unique_ptr<Drafter> wrong_after(int right, std::vector<TokenId> trut
   });
 }
 
+// Siblings that repeat each other: a wrong token twice, and but for every third place the right one twice; the tree
+// goes on below the first of the last token.
+class DuplicateSiblings final : public Drafter {
+ public:
+  explicit DuplicateSiblings(std::vector<TokenId> truth) : truth_(std::move(truth)) {}
+
+  const TokenTree& propose(Context& context, LengthPolicy& policy) override {
+    tree_.clear(context.tokens().back());
+    for (int node = 0; node >= 0;) {
+      const std::size_t place = static_cast<std::size_t>(context.size() + tree_.depth(node));
+      const TokenId right = at_or_zero(truth_, place), wrong = (right + 1) % 100;
+      const TokenId last = place % 3 == 0 ? wrong : right;
+      for (const TokenId token : {wrong, last, wrong, last}) {
+        if (tree_.full() || !policy.allow_row({tree_.depth(node) + 1, tree_.size(), 1, 1, DraftSource::other})) break;
+        tree_.add(node, token, ChildKind::deterministic, DraftSource::other);
+      }
+      node = tree_.child(node, last);
+    }
+    return tree_;
+  }
+  void observe(const Observation&, const Context&) override {}
+  void reset() override {}
+  std::string_view name() const override { return "duplicates"; }
+
+ private:
+  std::vector<TokenId> truth_;
+  TokenTree tree_;
+};
+
 }  // namespace tandem::test

@@ -102,6 +102,35 @@ TEST_P(SessionTest, EveryDrafterGivesThePlainAnswer) {
   }
 }
 
+// The drafter is told to draw with the target's noise, or a draft equal to the target would not always be right.
+TEST_P(SessionTest, CoupledGivesThePlainAnswerOfTheSeed) {
+  const std::vector<std::string> sampled{"sampling.temperature=1", "sampling.seed=9", "verify.rule=coupled"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), sampled.begin(), sampled.end());
+    return session(more);
+  };
+  Session plain = with({"draft.kind=none"}), self = with({"draft.model=" + target_}),
+          other = with({"draft.model=" + draft_});
+  const GenerationResult truth = answer(plain), same = answer(self), drafted = answer(other);
+  EXPECT_EQ(same.ids, truth.ids);
+  EXPECT_EQ(drafted.ids, truth.ids);
+  EXPECT_GT(same.metrics.total.accepted, 10);
+  EXPECT_EQ(same.metrics.total.accepted, same.metrics.total.proposed);
+  EXPECT_TRUE(self.lossless());
+}
+
+TEST_P(SessionTest, ALossyRuleIsNamedInEveryReport) {
+  Session lossy = session({"draft.kind=ngram", "verify.rule=typical", "verify.lossy=true"});
+  const GenerationResult result = answer(lossy);
+  EXPECT_FALSE(lossy.lossless());
+  const Json json = report(result, lossy);
+  EXPECT_EQ(json["settings"]["lossless"], false);
+  EXPECT_EQ(json["settings"]["verify_rule"], "typical");
+  EXPECT_THAT(human_summary(result, lossy), HasSubstr("typical is lossy"));
+  Session lossless = session({"draft.kind=ngram", "verify.lossy=true"});
+  EXPECT_THAT(human_summary(answer(lossless), lossless), ::testing::Not(HasSubstr("lossy")));
+}
+
 TEST_P(SessionTest, ReportHasEveryKeyOfTheContract) {
   Session drafted = session({"draft.model=" + draft_});
   const GenerationResult result = answer(drafted);

@@ -1,5 +1,5 @@
 // The exact law of what a step commits: every tree a drafter could draw, times every way the coins could fall, through
-// the product's own walk (follow_proposal) and, unless a test injects a faulty one, the product's NodeState.
+// the product's own walks and, unless a test injects a faulty one, the product's NodeState.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 
 #include "src/base/token_tree.h"
 #include "tests/verify/toy.h"
+#include "verify/block.h"
 #include "verify/rejection.h"
 
 namespace tandem::testing {
@@ -27,11 +28,56 @@ struct DraftHabits {
   bool with_replacement = false;      // independent draws; a token may come twice
 };
 
+// The rules that are enumerated: a walk of the product and the state of its nodes.
 template <typename State = NodeState>
+struct Rejection {
+  State state{};
+  template <typename TargetAt, typename Accepts>
+  const Distribution& operator()(const TokenTree& tree, Verdict& verdict, TargetAt&& target_at, Accepts&& accepts) {
+    return follow_proposal(tree, state, verdict, target_at, accepts);
+  }
+};
+template <typename State = NodeState>
+struct Block {
+  explicit Block(const State& state = {}) : states(kMaxTreeNodes, state) {}
+  std::vector<State> states;
+  template <typename TargetAt, typename Accepts>
+  const Distribution& operator()(const TokenTree& tree, Verdict& verdict, TargetAt&& target_at, Accepts&& accepts) {
+    return follow_deepest(tree, states, verdict, target_at, accepts);
+  }
+};
+
+// Every way the coins of a rule can fall on one tree: replays the walk with the coins fixed so far, new coins falling
+// on "accept" wherever that is possible. Calls record(verdict, next, probability) for each.
+template <typename Rule, typename TargetAt, typename Record>
+void for_each_branch(Rule& rule, const TokenTree& tree, TargetAt&& target_at, Record&& record) {
+  struct Coin {
+    bool accept;
+    double probability;  // of accepting
+  };
+  std::vector<Coin> coins;
+  while (true) {
+    std::size_t used = 0;
+    double branch = 1;
+    Verdict verdict;
+    const Distribution& next = rule(tree, verdict, target_at, [&](int, double probability) {
+      if (used == coins.size()) coins.push_back({probability > 0, std::min(probability, 1.0)});
+      const Coin coin = coins[used++];
+      branch *= coin.accept ? coin.probability : 1 - coin.probability;
+      return coin.accept;
+    });
+    record(verdict, next, branch);
+    while (!coins.empty() && (!coins.back().accept || coins.back().probability >= 1)) coins.pop_back();
+    if (coins.empty()) return;
+    coins.back().accept = false;
+  }
+}
+
+template <typename Rule = Rejection<>>
 class Enumeration {
  public:
-  Enumeration(int vocab, const Pair& pair, Shape shape, DraftHabits habits = {}, State state = {})
-      : vocab_(vocab), shape_(std::move(shape)), habits_(habits), state_(std::move(state)) {
+  Enumeration(int vocab, const Pair& pair, Shape shape, DraftHabits habits = {}, Rule rule = Rule())
+      : vocab_(vocab), shape_(std::move(shape)), habits_(habits), rule_(std::move(rule)) {
     const int depth = static_cast<int>(shape_.size());
     p_.resize(path_codes(vocab, depth));
     q_.resize(p_.size());
@@ -119,37 +165,18 @@ class Enumeration {
     tree_.clear(0);
     // Leaves get a proposal too, as a drafter that looked one step ahead would leave it: rules must not use it.
     for (std::size_t i = 0; i < drafted_.size(); ++i) {
-      if (i > 0) tree_.add(drafted_[i].parent, drafted_[i].token, drafted_[i].kind, DraftSource::other);
+      if (i > 0) add_child(tree_, drafted_[i].parent, drafted_[i].token, drafted_[i].kind);
       tree_.set_proposal(static_cast<int>(i)) = q(drafted_[i].path);
     }
   }
 
-  // Every branch: replays the walk with the coins fixed so far, new coins falling on "accept" wherever that is
-  // possible.
   void verify(double weight) {
     build_tree();
-    struct Coin {
-      bool accept;
-      double probability;  // of accepting
-    };
-    std::vector<Coin> coins;
-    while (true) {
-      std::size_t used = 0;
-      double branch = weight;
-      Verdict verdict;
-      const Distribution& next = follow_proposal(
-          tree_, state_, verdict, [&](int node) -> const Distribution& { return p(drafted_[node].path); },
-          [&](int, double probability) {
-            if (used == coins.size()) coins.push_back({probability > 0, probability});
-            const Coin coin = coins[used++];
-            branch *= coin.accept ? coin.probability : 1 - coin.probability;
-            return coin.accept;
-          });
-      record(verdict, next, branch);
-      while (!coins.empty() && (!coins.back().accept || coins.back().probability >= 1)) coins.pop_back();
-      if (coins.empty()) return;
-      coins.back().accept = false;
-    }
+    for_each_branch(
+        rule_, tree_, [&](int node) -> const Distribution& { return p(drafted_[node].path); },
+        [&](const Verdict& verdict, const Distribution& next, double branch) {
+          record(verdict, next, weight * branch);
+        });
   }
 
   void record(const Verdict& verdict, const Distribution& next, double weight) {
@@ -183,7 +210,7 @@ class Enumeration {
   int vocab_;
   Shape shape_;
   DraftHabits habits_;
-  State state_;
+  Rule rule_;
   std::vector<Distribution> p_, q_;  // by path code
   std::vector<double> law_;          // by path code: probability that a step commits exactly this
   std::vector<Drafted> drafted_;     // nodes of the tree in hand

@@ -1,5 +1,5 @@
-// Rejection's node arithmetic over dense arrays, with the mistakes of the field as switches. Without a fault it is a
-// second, independent writing of the rule.
+// The node arithmetic of rejection and block verification over dense arrays, with the mistakes of the field as
+// switches. Without a fault it is a second, independent writing of the rules.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -19,7 +19,10 @@ enum class Fault {
   deterministic_by_ratio,         // a deterministic child accepted with p / q
   proposal_keeps_deterministic,   // mixed nodes: deterministic tokens stay in q
   deterministic_leaves_residual,  // a rejected deterministic child stays in P
-  accepts_always
+  accepts_always,
+  weight_not_capped,             // block: w may exceed 1
+  weight_stays_after_rejection,  // block: h = S / S instead of S / (S + 1 - w)
+  residual_without_weight        // block: max(P - Q, 0) where max(w P - Q, 0) belongs
 };
 
 class FaultyState {
@@ -27,7 +30,8 @@ class FaultyState {
   static constexpr int kVocab = 8;
   explicit FaultyState(Fault fault = Fault::none) : fault_(fault) {}
 
-  void begin(const Distribution& target, const Distribution* proposal) {
+  void begin(const Distribution& target, const Distribution* proposal, double weight = 1) {
+    w_ = weight;
     p_.assign(kVocab, 0);
     q_.assign(kVocab, 0);
     for (TokenId i = 0; i < kVocab; ++i) {
@@ -39,8 +43,10 @@ class FaultyState {
 
   double accept_probability(TokenId child, ChildKind kind) {
     if (fault_ == Fault::accepts_always) return 1;
-    if (kind == ChildKind::deterministic && fault_ != Fault::deterministic_by_ratio) return std::min(1.0, p_[child]);
-    return q_[child] > 0 ? std::min(1.0, p_[child] / q_[child]) : 0;
+    if (kind == ChildKind::deterministic && fault_ != Fault::deterministic_by_ratio)
+      return std::min(1.0, w_ * p_[child]);
+    const double ratio = q_[child] > 0 ? w_ * p_[child] / q_[child] : 0;
+    return fault_ == Fault::weight_not_capped ? ratio : std::min(1.0, ratio);
   }
 
   void reject(TokenId child, ChildKind kind) {
@@ -48,10 +54,15 @@ class FaultyState {
     const std::vector<double> target = p_;
     const bool deterministic = kind == ChildKind::deterministic;
     if (!deterministic && q_[child] == 0) return;
+    double mass = 0;
     for (TokenId i = 0; i < kVocab; ++i) {
       const double drawn = deterministic ? (i == child ? 1.0 : 0.0) : q_[i];
-      p_[i] = std::max(p_[i] - drawn, 0.0);
+      const double left = std::max(w_ * p_[i] - drawn, 0.0);
+      mass += left;
+      p_[i] = fault_ == Fault::residual_without_weight ? std::max(p_[i] - drawn, 0.0) : left;
     }
+    const double total = fault_ == Fault::weight_stays_after_rejection ? mass : mass + (1 - w_);
+    w_ = total > 0 ? mass / total : 1;
     if (fault_ == Fault::residual_is_target) p_ = target;
     if (fault_ == Fault::deterministic_leaves_residual && deterministic) p_ = target;
     if (fault_ == Fault::residual_zeroes_child) p_ = target, p_[child] = 0;
@@ -65,6 +76,7 @@ class FaultyState {
     out_ = support_of(fault_ == Fault::bonus_from_proposal && rejections_ == 0 ? q_ : p_);
     return out_;
   }
+  double weight() const { return w_; }
 
  private:
   static bool scale(std::vector<double>& law) {
@@ -77,6 +89,7 @@ class FaultyState {
 
   Fault fault_;
   std::vector<double> p_, q_;
+  double w_ = 1;
   int rejections_ = 0;
   Distribution out_;
 };

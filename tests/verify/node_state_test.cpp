@@ -88,6 +88,46 @@ TEST(NodeState, PassesOverASampledChildThatWasNeverADraw) {
   EXPECT_EQ(&state.residual(), &p);
 }
 
+// The weights of a traversal (algorithms.md section 3.5).
+TEST(NodeState, CarriesTheWeightOfTheNode) {
+  const Distribution p = support_of({0.1, 0.2, 0.3, 0.4}), q = support_of({0.4, 0.3, 0.2, 0.1});
+  NodeState state;
+  state.begin(p, &q, 0.5);
+  EXPECT_DOUBLE_EQ(state.accept_probability(0, kSampled), 0.125);  // .5 * .1 / .4
+  EXPECT_EQ(state.accept_probability(3, kSampled), 1);             // .5 * .4 / .1, capped
+  EXPECT_EQ(state.weight(), 0.5);
+  state.reject(0, kSampled);  // S = max(.05 - .4, .1 - .3, .15 - .2, .2 - .1) = .1: token 3 alone
+  EXPECT_NEAR(state.weight(), 0.1 / (0.1 + 0.5), 1e-15);
+  EXPECT_THAT(state.residual().tokens, ElementsAre(3));
+  state.begin(p, nullptr, 0.5);
+  EXPECT_DOUBLE_EQ(state.accept_probability(3, kDeterministic), 0.2);
+  state.reject(3, kDeterministic);  // S = .5 * .6
+  EXPECT_NEAR(state.weight(), 0.3 / (0.3 + 0.5), 1e-15);
+  EXPECT_NEAR(state.residual()[2], 0.5, 1e-15);
+}
+
+TEST(NodeState, AWeightOfOneStaysOne) {
+  const Distribution p = support_of({0.1, 0.2, 0.3, 0.4}), q = support_of({0.4, 0.3, 0.2, 0.1});
+  NodeState state;
+  state.begin(p, &q);
+  state.reject(3, kDeterministic);
+  EXPECT_EQ(state.weight(), 1);
+  state.reject(0, kSampled);
+  EXPECT_EQ(state.weight(), 1);
+  state.begin(p, &p);  // 0 / 0: a rejection that only rounding allows
+  state.reject(0, kSampled);
+  EXPECT_EQ(state.weight(), 1);
+}
+
+TEST(NodeState, LosesAllWeightWithItsOnlyToken) {
+  const Distribution one = support_of({0, 1});
+  NodeState state;
+  state.begin(one, nullptr, 0.5);
+  state.reject(1, kDeterministic);
+  EXPECT_EQ(state.weight(), 0);
+  EXPECT_THAT(state.residual().tokens, ElementsAre(1));
+}
+
 TEST(NodeState, StartsAfreshAtEachNode) {
   const Distribution p = support_of({0.5, 0.5}), q = support_of({0.9, 0.1});
   NodeState state;

@@ -5,125 +5,42 @@
 #include <string>
 #include <vector>
 
-#include "tests/verify/enumeration.h"
+#include "tests/verify/exact_cases.h"
 #include "tests/verify/faulty_state.h"
-#include "tests/verify/toy.h"
-#include "verify/rejection.h"
 
 namespace tandem {
 namespace {
 
-using testing::all_pairs;
-using testing::DraftHabits;
-using testing::Enumeration;
-using testing::Fault;
-using testing::FaultyState;
-using testing::Level;
-using testing::Pair;
-using testing::Shape;
-
-constexpr double kExact = 1e-12;
-constexpr double kVisible = 1e-3;
-
-Shape sampled(std::initializer_list<int> widths) {
-  Shape shape;
-  for (const int width : widths) shape.push_back({0, width});
-  return shape;
-}
-
-Shape deterministic(std::initializer_list<int> widths) {
-  Shape shape;
-  for (const int width : widths) shape.push_back({width, 0});
-  return shape;
-}
-
-struct Case {
-  int vocab;
-  Shape shape;
-};
-
-// Runs every relation of p and q; returns how many outcomes were walked.
-long expect_lossless(const std::vector<Case>& cases, DraftHabits habits = {}, std::uint64_t seeds = 2) {
-  long outcomes = 0;
-  for (const Case& one : cases) {
-    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-      for (const Pair& pair : all_pairs(one.vocab, 10 * seed)) {
-        const Enumeration<> law(one.vocab, pair, one.shape, habits);
-        const std::string where = pair.name + ", vocabulary " + std::to_string(one.vocab) + ", depth " +
-                                  std::to_string(one.shape.size()) + ", seed " + std::to_string(seed);
-        EXPECT_LT(law.total_variation(), kExact) << where;
-        EXPECT_NEAR(law.total_weight(), 1, kExact) << where;
-        outcomes += law.outcomes();
-      }
-    }
-  }
-  return outcomes;
-}
+using namespace testing;
 
 TEST(Rejection, OutputDistributionIsTheTargetsOnChains) {
-  std::vector<Case> cases;
-  for (int vocab = 2; vocab <= 4; ++vocab) {
-    for (const Shape& shape : {sampled({}), sampled({1}), sampled({1, 1}), sampled({1, 1, 1}), sampled({1, 1, 1, 1})}) {
-      cases.push_back({vocab, shape});
-    }
-  }
-  EXPECT_GT(expect_lossless(cases, {}, 4), 10000);
+  EXPECT_GT(expect_lossless<Rejection<>>(chains(), {}, 4), 10000);
 }
 
 TEST(Rejection, OutputDistributionIsTheTargetsOnTrees) {
-  std::vector<Case> cases;
-  for (int vocab = 2; vocab <= 4; ++vocab) {
-    for (const Shape& shape : {sampled({2, 1}), sampled({2, 2}), sampled({1, 2, 1})}) cases.push_back({vocab, shape});
-  }
-  cases.push_back({3, sampled({3, 2})});
-  cases.push_back({4, sampled({4})});  // more siblings than most supports
-  EXPECT_GT(expect_lossless(cases), 10000);
-  // The widest tree has 24 * 12^3 outcomes: one seed, the two relations in which all of them are possible.
-  for (const Pair& pair : all_pairs(4, 5)) {
-    if (pair.name != "independent" && pair.name != "related") continue;
-    const Enumeration<> law(4, pair, sampled({3, 2}));
-    EXPECT_LT(law.total_variation(), kExact) << pair.name;
-    EXPECT_GE(law.outcomes(), 24 * 12 * 12 * 12);
-  }
+  EXPECT_GT(expect_lossless<Rejection<>>(trees()), 10000);
+  expect_lossless_on_the_widest_tree<Rejection<>>();
 }
 
 TEST(Rejection, OutputDistributionIsTheTargetsWithDeterministicChildren) {
-  std::vector<Case> cases;
-  for (int vocab = 2; vocab <= 4; ++vocab) {
-    for (const Shape& shape : {deterministic({1, 1, 1, 1}), deterministic({2, 1}), deterministic({2, 2}),
-                               deterministic({1, 2, 1}), deterministic({3, 2}), deterministic({4})}) {
-      cases.push_back({vocab, shape});
-    }
-  }
-  expect_lossless(cases, {}, 4);
-  expect_lossless(cases, {.skewed = true}, 4);
+  expect_lossless<Rejection<>>(deterministic_trees(), {}, 4);
+  expect_lossless<Rejection<>>(deterministic_trees(), {.skewed = true}, 4);
 }
 
 TEST(Rejection, OutputDistributionIsTheTargetsOnNodesThatMixBothKinds) {
-  const std::vector<Shape> shapes{{Level{1, 1}},
-                                  {Level{1, 1}, Level{1, 1}},
-                                  {Level{1, 2}, Level{0, 1}},
-                                  {Level{2, 1}, Level{1, 0}},
-                                  {Level{0, 1}, Level{1, 1}, Level{0, 1}},
-                                  {Level{1, 0}, Level{0, 2}}};
-  std::vector<Case> cases;
-  for (int vocab = 2; vocab <= 4; ++vocab) {
-    for (const Shape& shape : shapes) cases.push_back({vocab, shape});
-  }
-  expect_lossless(cases);
-  expect_lossless(cases, {.skewed = true});
+  expect_lossless<Rejection<>>(mixed_nodes());
+  expect_lossless<Rejection<>>(mixed_nodes(), {.skewed = true});
 }
 
 // A sibling that repeats an earlier one is passed over, which makes independent draws lossless too.
 TEST(Rejection, RepeatedSiblingsAreHarmless) {
-  expect_lossless({{2, sampled({2, 1})}, {3, sampled({3})}, {3, sampled({2, 2})}, {3, {Level{1, 2}, Level{0, 1}}}},
-                  {.with_replacement = true});
+  expect_lossless<Rejection<>>(repeating_trees(), {.with_replacement = true});
 }
 
 double total_variation(Fault fault, int vocab, const Shape& shape, const std::string& pair_name = "related") {
   for (const Pair& pair : all_pairs(vocab, 20)) {
     if (pair.name != pair_name) continue;
-    return Enumeration<FaultyState>(vocab, pair, shape, {}, FaultyState(fault)).total_variation();
+    return Enumeration<Rejection<FaultyState>>(vocab, pair, shape, {}, {FaultyState(fault)}).total_variation();
   }
   ADD_FAILURE() << "no pair " << pair_name;
   return 0;
@@ -161,10 +78,6 @@ TEST(RejectionMutants, EveryFaultIsSeen) {
           << pair << ", fault " << static_cast<int>(mutant.fault) << ", depth " << mutant.shape.size();
     }
   }
-}
-
-Pair fixed_pair(std::vector<double> p, std::vector<double> q) {
-  return {"fixed", [p](auto) { return p; }, [q](auto) { return q; }};
 }
 
 // p = q = (.6, .4), only token 0 is kept when drawn: the output becomes (.84, .16).

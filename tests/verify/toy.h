@@ -10,6 +10,7 @@
 
 #include "src/base/distribution.h"
 #include "src/base/random.h"
+#include "src/base/token_tree.h"
 #include "src/base/types.h"
 
 namespace tandem::testing {
@@ -53,6 +54,12 @@ inline Distribution support_of(const std::vector<double>& law) {
     if (law[i] > 0) out.add(static_cast<TokenId>(i), law[i]);
   }
   return out;
+}
+
+// Adds a child that a test has chosen, as if it had been drawn where it counts as sampled.
+inline int add_child(TokenTree& tree, int parent, TokenId token, ChildKind kind) {
+  if (kind == ChildKind::deterministic) return tree.add(parent, token, ChildKind::deterministic, DraftSource::other);
+  return tree.draw_child(parent, DraftSource::other, [token](const Distribution&) { return token; });
 }
 
 // Target and draft of one test case, as laws over [vocab] for each path.

@@ -1,5 +1,6 @@
 // A toy target and a toy drafter around the wired rule: real Sampler, real noise, real keys.
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -25,6 +26,13 @@ class ToyLogits {
       table_[i] = static_cast<float>(0.7 * noise.gumbel(0, static_cast<TokenId>(i)));
     }
   }
+  // The same row for every context: the logits of a law.
+  static ToyLogits constant(const std::vector<double>& law) {
+    ToyLogits toy(static_cast<int>(law.size()), 0);
+    for (std::size_t i = 0; i < toy.table_.size(); ++i)
+      toy.table_[i] = static_cast<float>(std::log(law[i % law.size()]));
+    return toy;
+  }
   int vocab() const { return vocab_; }
   std::span<const float> row(std::span<const TokenId> context) const {
     const std::size_t last = context.back(), before = context[context.size() - 2];
@@ -41,8 +49,13 @@ class WiredToy {
  public:
   static constexpr std::uint32_t kPositions = 64;
 
-  WiredToy(const ToyLogits& target, const ToyLogits& draft, SamplingOptions options, Noise noise)
-      : target_(target), draft_(draft), sampler_(options, noise, {}), draft_sampler_({1, 0, 1, 0}, noise, {}) {
+  WiredToy(const ToyLogits& target, const ToyLogits& draft, SamplingOptions options, Noise noise,
+           DraftDraw draw = DraftDraw::independent)
+      : target_(target),
+        draft_(draft),
+        sampler_(options, noise, {}),
+        draft_sampler_({1, 0, 1, 0}, noise, {}),
+        draw_(draw) {
     restart();
   }
 
@@ -63,15 +76,15 @@ class WiredToy {
       const Level level = shape[static_cast<std::size_t>(tree_.depth(node))];
       Distribution& q = tree_.set_proposal(node);
       draft_sampler_.distribution(draft_.row(history(node)), context_, q);
-      left_ = q;
       for (TokenId token = 0; token < level.deterministic; ++token) {
         tree_.add(node, token, ChildKind::deterministic, DraftSource::other);
-        left_.remove(token);
       }
-      for (int i = 0; i < level.sampled && left_.size() > 0; ++i) {
-        const TokenId token = draft_sampler_.draw(left_, start, tree_.size(), DrawPurpose::draft);
-        tree_.add(node, token, ChildKind::sampled, DraftSource::model);
-        left_.remove(token);
+      for (int i = 0; i < level.sampled && tree_.left_to_draw(node).size() > 0; ++i) {
+        tree_.draw_child(node, DraftSource::model, [&](const Distribution& left) {
+          // Shared noise: siblings are the next best of the same keys.
+          return draw_ == DraftDraw::shared_noise ? draft_sampler_.draw_with_noise(left, start + tree_.depth(node))
+                                                  : draft_sampler_.draw(left, start, tree_.size(), DrawPurpose::draft);
+        });
       }
     }
     return tree_;
@@ -110,9 +123,9 @@ class WiredToy {
   const ToyLogits& target_;
   const ToyLogits& draft_;
   Sampler sampler_, draft_sampler_;
+  DraftDraw draw_;
   Context context_;
   TokenTree tree_;
-  Distribution left_;
   std::vector<float> rows_;
   std::vector<TokenId> history_;
 };
