@@ -98,11 +98,11 @@ void verify_chain(benchmark::State& state, const SamplingOptions& options) {
   TokenTree tree(context.tokens().back());
   const int committed = context.size();
   for (int node = 0; node + 1 < kRows; ++node) {  // draft and target agree, so that every row is visited
-    Distribution& q = tree.set_proposal(node);
-    sampler.distribution(logits.row(node), context, q);
-    const TokenId token = sampler.draw(q, context.position(), node + 1, DrawPurpose::draft);
-    tree.add(node, token, ChildKind::sampled, DraftSource::model);
-    context.push(token);
+    sampler.distribution(logits.row(node), context, tree.set_proposal(node));
+    const auto draw = [&](const Distribution& left) {
+      return sampler.draw(left, context.position(), node + 1, DrawPurpose::draft);
+    };
+    context.push(tree.token(tree.draw_child(node, DraftSource::model, draw)));
   }
   context.pop(context.size() - committed);
   for (auto _ : state) {
