@@ -43,6 +43,8 @@ void keep_if(Distribution& out, Keep&& keep) {
   out.probabilities.resize(kept);
 }
 
+constexpr std::size_t kAppended = 256;
+
 // Adds the weights above `least`, of tokens `first` and following: all of a block or none of it at once.
 void append_above(double least, TokenId first, std::span<const double> weights, Distribution& out) {
   std::size_t above = 0;
@@ -96,9 +98,11 @@ void Sampler::distribution(std::span<const float> logits, const Context& context
 
 // What comes after the temperature; `total` is the weight of all tokens that top-p may look at.
 void Sampler::finish(double total, Distribution& out) {
+  const std::size_t all = out.size();
   if (options_.top_p < 1) apply_top_p(total, out);
   if (options_.min_p > 0) keep_if(out, [&](double weight) { return weight >= options_.min_p; });
-  const double scale = 1 / sum(out.probabilities);  // no weight is so small (exponential.h) that this makes it 0
+  // No weight is so small (exponential.h) that this makes it 0. Below 1, top-p may have only summed some tokens.
+  const double scale = 1 / (options_.top_p == 1 && out.size() == all ? total : sum(out.probabilities));
   for (double& probability : out.probabilities) probability *= scale;
 }
 
@@ -225,12 +229,15 @@ double Sampler::weigh_all(std::span<const float> logits, double top, Distributio
   }
   const double least = 0.5 * (1 - options_.top_p) / static_cast<double>(logits.size());
   double total = 0;
-  std::array<double, 256> block;
+  std::array<double, 1024> block;  // so long that exponentials() does not wait for what was just written
   const auto weigh = [&](TokenId token, std::span<double> weights) {
     for (double& logit : weights) logit = (logit - top) * rate_;
     exponentials(weights);  // NaN and -inf have no weight
     total += sum(weights);
-    append_above(least, token, weights, out);
+    for (std::size_t done = 0; done < weights.size(); done += kAppended) {
+      const auto piece = weights.subspan(done, std::min(kAppended, weights.size() - done));
+      append_above(least, token + static_cast<TokenId>(done), piece, out);
+    }
   };
   walk(
       logits,
