@@ -55,11 +55,11 @@ bool Engine::prefill_chunk() {
   std::iota(positions_.begin(), positions_.end(), cache_.size());
   const int last = rows - 1;
   const bool final_chunk = rows == left;
-  prompt_logits_ = target_.forward({context_.tokens().subspan(cache_.size(), rows),
-                                    positions_,
-                                    {},
-                                    final_chunk ? std::span(&last, 1) : std::span<const int>()},
-                                   cache_);
+  logits_ = target_.forward({context_.tokens().subspan(cache_.size(), rows),
+                             positions_,
+                             {},
+                             final_chunk ? std::span(&last, 1) : std::span<const int>()},
+                            cache_);
   return !final_chunk;
 }
 
@@ -67,8 +67,8 @@ TokenId Engine::first_token() {
   assert(cache_.size() == context_.size());
   const ScopedSeconds timer(metrics_.seconds.sample);
   TokenTree alone(context_.tokens().back());
-  const Verdict verdict = verifier_->verify(alone, prompt_logits_, sampler_, context_);
-  record_logprobs(prompt_logits_, verdict.path());
+  verdict_ = verifier_->verify(alone, logits_, sampler_, context_);
+  record_logprobs();
   metrics_.generated = 1;
   return context_.tokens().back();
 }
@@ -82,7 +82,7 @@ const TokenTree& Engine::propose(int wanted) {
   return drafter_->propose(context_, *policy_);
 }
 
-Logits Engine::verify_pass(const TokenTree& tree) {
+void Engine::verify_pass(const TokenTree& tree) {
   const double start = now_seconds();
   const int rows = tree.size();
   tokens_.resize(rows);
@@ -93,22 +93,22 @@ Logits Engine::verify_pass(const TokenTree& tree) {
     positions_[i] = cache_.size() + tree.depth(i);
     ancestors_[i] = tree.ancestors(i);
   }
-  const Logits logits = target_.forward(
-      {tokens_, positions_, ancestors_, std::span(rows_).first(static_cast<std::size_t>(rows))}, cache_);
+  logits_ = target_.forward({tokens_, positions_, ancestors_, std::span(rows_).first(static_cast<std::size_t>(rows))},
+                            cache_);
   const double seconds = now_seconds() - start;
   metrics_.seconds.verify += seconds;
   metrics_.seconds_by_rows[rows] += seconds;
   ++metrics_.steps_by_rows[rows];
-  return logits;
 }
 
 // The context ends with the tokens just committed, one drawn from the row of each node of the path.
-void Engine::record_logprobs(const Logits& logits, std::span<const int> path) {
+void Engine::record_logprobs() {
   logprobs_.clear();
   if (wanted_logprobs_ == 0) return;
+  const std::span<const int> path = verdict_.path();
   const std::span<const TokenId> committed = context_.tokens().last(path.size());
   for (std::size_t i = 0; i < path.size(); ++i) {
-    logprobs_.push_back(token_logprobs(logits.row(path[i]), committed[i], wanted_logprobs_, sampler_.mask()));
+    logprobs_.push_back(token_logprobs(logits_.row(path[i]), committed[i], wanted_logprobs_, sampler_.mask()));
   }
 }
 
@@ -120,26 +120,25 @@ std::span<const TokenId> Engine::step(int wanted) {
   const TokenTree& tree = propose(wanted);
   tree_ = &tree;
   assert(tree.token(0) == context_.tokens().back());
-  const Logits logits = verify_pass(tree);
-  Verdict verdict;
+  verify_pass(tree);
   try {
     const ScopedSeconds timer(metrics_.seconds.sample);
-    verdict = verifier_->verify(tree, logits, sampler_, context_);
-    record_logprobs(logits, verdict.path());
+    verdict_ = verifier_->verify(tree, logits_, sampler_, context_);
+    record_logprobs();
   } catch (...) {  // a row without a usable number: the proposal's rows must not pass for committed ones
     cache_.truncate(base);
     throw;
   }
   {
     const ScopedSeconds timer(metrics_.seconds.rollback);
-    cache_.keep_path(base, verdict.path());
+    cache_.keep_path(base, verdict_.path());
   }
   {
     const ScopedSeconds timer(metrics_.seconds.draft);
-    drafter_->observe({tree, verdict}, context_);
-    policy_->observe(tree, verdict);
+    drafter_->observe({tree, verdict_}, context_);
+    policy_->observe(tree, verdict_);
   }
-  metrics_.record(tree, verdict);
+  metrics_.record(tree, verdict_);
   metrics_.generated += context_.size() - committed;
   return context_.tokens().subspan(static_cast<std::size_t>(committed));
 }

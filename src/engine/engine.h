@@ -55,7 +55,14 @@ class Engine {
   int room() const { return cache_.capacity() - context_.size(); }  // tokens that still fit into the context
   const Context& context() const { return context_; }
   const KvCache& cache() const { return cache_; }
+  // Of the last step(): its proposal. Of the last step() or first_token(): what was decided, and the target's logits, a
+  // row a node (the prompt's last row for the first token). All valid until the next call.
   const TokenTree& last_tree() const { return *tree_; }
+  const Verdict& last_verdict() const { return verdict_; }
+  const Logits& last_logits() const { return logits_; }
+  Sampler& sampler() { return sampler_; }  // its distributions are functions of their arguments: asking changes nothing
+  // Lets `trace` observe every pass of the target; see Transformer::set_trace.
+  void set_trace(ForwardTrace* trace) { target_.set_trace(trace); }
   Metrics& metrics() { return metrics_; }
   Drafter& drafter() { return *drafter_; }
   const Verifier& verifier() const { return *verifier_; }
@@ -66,8 +73,8 @@ class Engine {
 
  private:
   const TokenTree& propose(int wanted);
-  Logits verify_pass(const TokenTree& tree);
-  void record_logprobs(const Logits& logits, std::span<const int> path);
+  void verify_pass(const TokenTree& tree);
+  void record_logprobs();
 
   Transformer& target_;
   KvCache cache_;
@@ -80,7 +87,8 @@ class Engine {
   Context context_;
   Metrics metrics_;
   const TokenTree* tree_ = nullptr;
-  Logits prompt_logits_;
+  Logits logits_;  // of the last pass
+  Verdict verdict_;
   std::vector<TokenLogprobs> logprobs_;  // of the tokens committed last
   // scratch of one pass, sized once
   std::vector<TokenId> tokens_;

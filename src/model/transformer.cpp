@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 
 #include "src/base/error.h"
 
@@ -108,10 +109,15 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   const int rows = static_cast<int>(batch.tokens.size());
   const int base = cache.size();
   const Activations a = activations(rows);
+  if (trace_ != nullptr) trace_->stages.clear();
 
   backend_.embed(a.hidden, *weights_.embedding, batch.tokens);
+  record("embedding", a.hidden);
   backend_.rms_norm(a.normed, a.hidden, *weights_.layers[0].attention_norm, spec_.norm_epsilon);
-  for (int i = 0; i < spec_.layers; ++i) layer(i, cache.layer(i), base, batch, a);
+  for (int i = 0; i < spec_.layers; ++i) {
+    layer(i, cache.layer(i), base, batch, a);
+    if (trace_ != nullptr) record("block " + std::to_string(i), a.hidden);
+  }
   cache.advance(rows);
 
   const int wanted = static_cast<int>(batch.logits_rows.size());
@@ -119,9 +125,24 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   const Rows last = a.normed.slice(0, wanted);
   backend_.gather_rows(last, a.hidden, batch.logits_rows);
   backend_.rms_norm(last, last, *weights_.output_norm, spec_.norm_epsilon);
+  record("final norm", last);
   const Rows logits{reinterpret_cast<float*>(logits_->data()), wanted, spec_.vocab, spec_.vocab};
   backend_.matmul(std::array{Projection{logits, &weights_.head(), nullptr}}, last);
+  record("logits", logits);
   return {backend_.download(logits), spec_.vocab};
+}
+
+void Transformer::record(std::string_view stage, Rows rows) {
+  if (trace_ == nullptr) return;
+  const std::span<const float> values = backend_.download(rows);
+  StageTrace& out = trace_->stages.emplace_back(StageTrace{std::string(stage), rows.rows, rows.cols, {}});
+  for (int i = 0; i < rows.rows; ++i) {
+    double square = 0;
+    for (const float x : values.subspan(static_cast<std::size_t>(i) * rows.cols, static_cast<std::size_t>(rows.cols))) {
+      square += static_cast<double>(x) * x;
+    }
+    out.norms.push_back(std::sqrt(square));
+  }
 }
 
 // Takes `normed` from the layer before and leaves it for the one after, so that every sum but the last is fused with a

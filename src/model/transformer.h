@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "kernels/backend.h"
 #include "src/base/logits.h"
+#include "src/model/forward_trace.h"
 #include "src/model/kv_cache.h"
 #include "src/model/model_spec.h"
 #include "src/model/weights.h"
@@ -31,6 +33,10 @@ class Transformer {
   // rows. Throws Error(input) when the rows do not fit into the cache or a token id is outside the embedding.
   Logits forward(const Batch& batch, KvCache& cache);
 
+  // From now on every forward overwrites `trace`, which outlives its use; null (as at first) records nothing and costs
+  // nothing.
+  void set_trace(ForwardTrace* trace) { trace_ = trace; }
+
   const ModelSpec& spec() const { return spec_; }
   const Weights& weights() const { return weights_; }
   int max_rows() const { return max_rows_; }
@@ -43,6 +49,7 @@ class Transformer {
   struct Activations;  // views into scratch_ for a number of rows
   void check(const Batch& batch, const KvCache& cache) const;
   void layer(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a);
+  void record(std::string_view stage, Rows rows);
   Activations activations(int rows) const;
   RopeTable rope_table() const;
 
@@ -54,6 +61,7 @@ class Transformer {
   std::unique_ptr<Buffer> scratch_;
   std::unique_ptr<Buffer> logits_;
   std::unique_ptr<Buffer> rope_;  // cos then sin, each [max_positions, rope_dims / 2]
+  ForwardTrace* trace_ = nullptr;
 };
 
 }  // namespace tandem
