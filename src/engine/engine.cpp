@@ -136,7 +136,7 @@ std::span<const TokenId> Engine::step(int wanted) {
   }
   {
     const ScopedSeconds timer(metrics_.seconds.draft);
-    drafter_->observe({tree, verdict}, context_);
+    drafter_->observe({tree, verdict, logits}, context_);
     policy_->observe(tree, verdict);
   }
   metrics_.record(tree, verdict);
