@@ -119,11 +119,11 @@ TEST_P(SessionTest, HeadKeepsTheRankedRowsAndTheEndTokens) {
     const Session session(config(all), GetParam(), keep);
     return kept;
   };
-  EXPECT_THAT(head({"draft.head_rows=3", "draft.head_ranking=" + ranking}), ElementsAre(7, 40, 90, 107));
-  EXPECT_THAT(head({"draft.head_rows=2", "draft.head_ranking=" + ranking}), ElementsAre(7, 40, 107));
-  EXPECT_THAT(head({"draft.head_rows=5", "draft.head_ranking=" + ranking}), ElementsAre(0, 1, 7, 40, 90, 107));
-  EXPECT_THAT(head({"draft.head_rows=2"}), ElementsAre(0, 1, 107));
-  EXPECT_THAT(head({"draft.head_rows=2", "stop.token_ids=[50]"}), ElementsAre(0, 1, 50, 107));
+  EXPECT_THAT(head({"draft.head_rows=3", "draft.head_ranking=" + ranking}), ElementsAre(7, 40, 90, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=2", "draft.head_ranking=" + ranking}), ElementsAre(7, 40, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=5", "draft.head_ranking=" + ranking}), ElementsAre(0, 1, 7, 40, 90, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=2"}), ElementsAre(0, 1, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=2", "stop.token_ids=[50]"}), ElementsAre(0, 1, 50, 105, 107));
   EXPECT_THAT(head({"draft.head_rows=108"}), ElementsAre());
   EXPECT_THAT(head({}), ElementsAre());
 }
@@ -140,8 +140,9 @@ TEST_P(SessionTest, RefusesARankingThatIsNone) {
     EXPECT_THAT(message, HasSubstr("--set draft.head_ranking: ")) << text;
     EXPECT_THAT(message, HasSubstr(says)) << text;
   }
-  EXPECT_THAT(refusal({"draft.model=" + draft_, "draft.head_rows=1", "sampling.logit_bias={0: -.inf, 107: -.inf}"}),
-              HasSubstr("draft.head_rows: none of the 2 rows kept"));
+  EXPECT_THAT(
+      refusal({"draft.model=" + draft_, "draft.head_rows=1", "sampling.logit_bias={0: -.inf, 105: -.inf, 107: -.inf}"}),
+      HasSubstr("draft.head_rows: none of the 3 rows kept"));
 }
 
 // The drafter is told to draw with the target's noise, or a draft equal to the target would not always be right.
