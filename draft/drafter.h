@@ -5,15 +5,18 @@
 #include <string_view>
 
 #include "draft/length_policy.h"
+#include "src/base/logits.h"
 #include "src/base/token_tree.h"
 #include "src/sample/context.h"
 
 namespace tandem {
 
-// What became of a proposal. The tree and verdict are those of the step that just ended.
+// What became of a proposal. The tree and verdict are those of the step that just ended; `logits` has the target's row
+// of each node and lives until the target's next pass.
 struct Observation {
   const TokenTree& tree;
   const Verdict& verdict;
+  const Logits& logits;
 };
 
 class Drafter {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -23,6 +24,19 @@ class Pushed {
   int size_;
 };
 
+// A row of logits must leave something to draw. Tokens of the text may get rows too, but a text need not have any.
+void require_drawable(std::span<const TokenId> head_tokens, const SamplingOptions& sampling, const TokenMask& mask) {
+  if (head_tokens.empty()) return;  // all rows are there
+  const auto banned = [&](TokenId token) {
+    return std::ranges::any_of(sampling.logit_bias, [token](const auto& entry) {
+      return entry.first == token && entry.second == -std::numeric_limits<double>::infinity();
+    });
+  };
+  if (std::ranges::any_of(head_tokens, [&](TokenId token) { return mask.allows(token) && !banned(token); })) return;
+  fail(ErrorKind::config, "draft.head_rows: none of the {} rows kept is of a token that may be drawn; keep more",
+       head_tokens.size());
+}
+
 }  // namespace
 
 ModelDrafter::ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
@@ -33,6 +47,7 @@ ModelDrafter::ModelDrafter(Transformer& model, int context, KvType kv_type, Samp
       cache_(model.make_cache(context, kv_type)),
       room_(std::min(context, model.max_positions())),
       positions_(static_cast<std::size_t>(room_)) {
+  require_drawable(model.weights().head_tokens, sampler_.options(), sampler_.mask());
   cached_.reserve(positions_.size());
   std::iota(positions_.begin(), positions_.end(), 0);
 }
@@ -54,7 +69,10 @@ const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
     if (!policy.allow_draft_step(question)) break;
     if (node == 0 && !can_draft(context.tokens())) break;
     if (context.size() > room_) break;
-    if (node == 0) forget_differences(context.tokens());
+    if (node == 0) {
+      forget_differences(context.tokens());
+      model_.follow(context.tokens());
+    }
     sampler_.distribution(feed(context.tokens()), context, proposal_);
     question.next_confidence = *std::max_element(proposal_.probabilities.begin(), proposal_.probabilities.end());
     if (!policy.allow_row(question)) break;

@@ -16,6 +16,7 @@ class ModelDrafter final : public Drafter {
  public:
   // `model` outlives this. `context`: slots of the draft's cache, at most the model's limit (Error(model) otherwise).
   // `mask`: ids that both vocabularies may produce. `draw`: as the rule that checks the proposals wants it.
+  // Error(config) when the model's head was trimmed to tokens that mask and bias all forbid.
   ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise, TokenMask mask,
                DraftDraw draw = DraftDraw::independent);
 

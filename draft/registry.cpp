@@ -6,6 +6,7 @@
 #include "draft/model_drafter.h"
 #include "draft/ngram.h"
 #include "draft/none.h"
+#include "draft/recycle.h"
 #include "src/base/error.h"
 
 namespace tandem {
@@ -23,11 +24,16 @@ std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) {
   return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context);
 }
 
+std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) {
+  return std::make_unique<RecycleDrafter>(setup.mask);
+}
+
 struct Entry {
   std::string_view kind;
   std::unique_ptr<Drafter> (*make)(const DrafterSetup&);
 };
-constexpr std::array kDrafters{Entry{"none", make_none}, Entry{"model", make_model}, Entry{"ngram", make_ngram}};
+constexpr std::array kDrafters{Entry{"none", make_none}, Entry{"model", make_model}, Entry{"ngram", make_ngram},
+                               Entry{"recycle", make_recycle}};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace tandem {
 
 // What the drafters may need; each takes its part.
 struct DrafterSetup {
-  std::string kind;          // none, model, ngram
+  std::string kind;          // none, model, ngram, recycle
   SamplingOptions sampling;  // as the target's
   Noise noise;
   DraftDraw draw = DraftDraw::independent;  // what the rule asks for
@@ -19,7 +19,7 @@ struct DrafterSetup {
   Transformer* model = nullptr;  // outlives the drafter
   int context = 0;               // slots of the draft's cache; ngram: text to take memory for at once, 0 = as it grows
   KvType kv_type = KvType::f16;
-  TokenMask mask;  // ids that both vocabularies may produce
+  TokenMask mask;  // ids that both vocabularies may produce; recycle: those of the target
   // ngram
   int min_match = 2, max_match = 64;
 };

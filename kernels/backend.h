@@ -31,12 +31,13 @@ class Weight {
   const std::size_t bytes;
 };
 
-// Where a weight lies in a model file. `file` and `data` outlive the weight made from them.
+// Where a weight lies. With a `file`, both outlive the weight made from them; without one, `data` need only live
+// through load() for WeightUse::matmul and vector.
 struct WeightSource {
   Format format;
   int rows, cols;
   std::span<const std::byte> data;
-  const MappedFile* file;  // lets a backend that repacks release the pages it has read; may be null in tests
+  const MappedFile* file;  // lets a backend that repacks release the pages it has read; null for data made in memory
 };
 
 enum class WeightUse : std::uint8_t {

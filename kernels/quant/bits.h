@@ -20,6 +20,11 @@ inline T load_le(const std::uint8_t* bytes) {
 
 inline float load_half(const std::uint8_t* bytes) { return half_to_float(load_le<std::uint16_t>(bytes)); }
 
+inline void store_half(std::uint8_t* bytes, float value) {
+  const std::uint16_t half = float_to_half(value);
+  std::memcpy(bytes, &half, sizeof half);
+}
+
 // The nibbles of a block of 32 values: byte i holds value i below and value i + 16 above.
 inline void unpack_nibbles(const std::uint8_t* nibbles, std::uint8_t* __restrict out) {
   constexpr std::uint64_t kLow = 0x0f0f0f0f0f0f0f0fu;

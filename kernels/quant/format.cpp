@@ -27,6 +27,12 @@ void decode_all(const std::byte* bytes, std::size_t count, float* __restrict out
   for (std::size_t i = 0; i < count; ++i) decode(blocks[i], out + i * Block::kInfo.block_values);
 }
 
+template <typename Block>
+void encode_all(const float* values, std::size_t count, std::byte* bytes) {
+  auto* blocks = reinterpret_cast<Block*>(bytes);
+  for (std::size_t i = 0; i < count; ++i) encode(values + i * Block::kInfo.block_values, blocks[i]);
+}
+
 template <typename... Blocks>
 struct Table {
   static constexpr Entry kEntries[] = {{Blocks::kInfo, decode_all<Blocks>}...};
@@ -49,6 +55,15 @@ const Entry& get_entry(Format format) {
   return *entry;
 }
 
+void require_blocks(std::string_view what, const FormatInfo& info, std::size_t bytes, std::size_t values) {
+  const bool whole = values % static_cast<std::size_t>(info.block_values) == 0;
+  const std::size_t needed_bytes = encoded_bytes(info.format, values);
+  if (!whole || bytes != needed_bytes) {
+    fail(ErrorKind::model, "{} {}: {} values need {} bytes in blocks of {} values, got {} bytes", info.name, what,
+         values, needed_bytes, info.block_values, bytes);
+  }
+}
+
 }  // namespace
 
 std::optional<FormatInfo> format_info(std::uint32_t type_id) {
@@ -58,15 +73,24 @@ std::optional<FormatInfo> format_info(std::uint32_t type_id) {
 
 const FormatInfo& format_info(Format format) { return get_entry(format).info; }
 
+std::size_t encoded_bytes(Format format, std::size_t values) {
+  const FormatInfo& info = format_info(format);
+  return values / static_cast<std::size_t>(info.block_values) * static_cast<std::size_t>(info.block_bytes);
+}
+
 void decode_blocks(Format format, std::span<const std::byte> blocks, std::span<float> out) {
   const Entry& entry = get_entry(format);
-  const std::size_t count = out.size() / static_cast<std::size_t>(entry.info.block_values);
-  const std::size_t needed_bytes = count * static_cast<std::size_t>(entry.info.block_bytes);
-  if (out.size() % static_cast<std::size_t>(entry.info.block_values) != 0 || blocks.size() != needed_bytes) {
-    fail(ErrorKind::model, "{} decode: {} values need {} bytes in blocks of {} values, got {} bytes", entry.info.name,
-         out.size(), needed_bytes, entry.info.block_values, blocks.size());
-  }
-  entry.decode(blocks.data(), count, out.data());
+  require_blocks("decode", entry.info, blocks.size(), out.size());
+  entry.decode(blocks.data(), out.size() / static_cast<std::size_t>(entry.info.block_values), out.data());
+}
+
+void encode_blocks(Format format, std::span<const float> values, std::span<std::byte> out) {
+  const FormatInfo& info = format_info(format);
+  require_blocks("encode", info, out.size(), values.size());
+  const std::size_t count = values.size() / static_cast<std::size_t>(info.block_values);
+  if (format == Format::q4_0) return encode_all<BlockQ4_0>(values.data(), count, out.data());
+  if (format == Format::q8_0) return encode_all<BlockQ8_0>(values.data(), count, out.data());
+  fail(ErrorKind::model, "encode: expected format Q4_0 or Q8_0, got {}", info.name);
 }
 
 }  // namespace tandem

@@ -38,4 +38,11 @@ const FormatInfo& format_info(Format format);
 // `blocks` holds the matching number of bytes.
 void decode_blocks(Format format, std::span<const std::byte> blocks, std::span<float> out);
 
+// Encodes values to whole blocks of Q4_0 or Q8_0, as GGUF's reference does; sizes as for decode_blocks. Throws
+// Error(model) for another format.
+void encode_blocks(Format format, std::span<const float> values, std::span<std::byte> out);
+
+// Bytes of `values` values, which fill whole blocks.
+std::size_t encoded_bytes(Format format, std::size_t values);
+
 }  // namespace tandem

@@ -15,7 +15,12 @@ namespace tandem {
 namespace {
 
 struct ReferenceWeight final : Weight {
-  ReferenceWeight(const WeightSource& s) : Weight(s.format, s.rows, s.cols, s.data.size()), data(s.data) {}
+  ReferenceWeight(const WeightSource& s) : Weight(s.format, s.rows, s.cols, s.data.size()), data(s.data) {
+    if (s.file) return;
+    owned.assign(s.data.begin(), s.data.end());
+    data = owned;
+  }
+  std::vector<std::byte> owned;  // of a source without a file
   std::span<const std::byte> data;
 
   void decode_row(int row, std::span<float> out) const {

@@ -74,18 +74,27 @@ void read_ngram(const Options& section, DraftConfig& draft) {
   }
 }
 
+// What makes a step of a draft model cheaper.
+void read_draft_cost(const Options& section, DraftConfig& draft) {
+  const auto rows = section.integer_or("head_rows", "all", std::nullopt, 1, kAnyCount,
+                                       "Rows of the draft's output head to keep, besides those of end tokens and of "
+                                       "tokens in the text: a draft step reads less, other tokens are never proposed.");
+  if (rows) draft.head_rows = static_cast<int>(*rows);
+  draft.head_ranking = section
+                           .path("head_ranking", "by id",
+                                 "File that ranks the rows for draft.head_rows, one token id a line, the most useful "
+                                 "first (scripts/rank_tokens makes one); ids that it leaves out follow by id.")
+                           .value_or("");
+  if (!draft.head_ranking.empty() && !draft.head_rows) {
+    section.refuse("head_ranking", "it ranks the rows that draft.head_rows keeps, which is all");
+  }
+  draft.quantize = section.choice("quantize", "none", {"none", "q4_0", "q8_0"},
+                                  "Converts the draft's larger matrices to this format at load; the answers keep the "
+                                  "target's distribution whatever the draft is.");
+}
+
 // Keys of drafting features that have not landed: known, checked, and refused unless neutral.
 void read_draft_unlanded(const Options& section) {
-  const auto head_rows = section.integer_or("head_rows", "all", std::nullopt, 1, kAnyCount,
-                                            "Rows of the draft's output head to keep (not available in this version).");
-  require_landed(section, "head_rows", !head_rows, "all");
-  const auto ranking = section.path("head_ranking", "by id",
-                                    "File that ranks the rows for draft.head_rows (not available in this version).");
-  require_landed(section, "head_ranking", !ranking, "none");
-  const auto quantize =
-      section.choice("quantize", "none", {"none", "q4_0", "q8_0"},
-                     "Format that the draft's weights are converted to at load (not available in this version).");
-  require_landed(section, "quantize", quantize == "none", "none");
   const bool retokenize = section.boolean("retokenize", false,
                                           "Lets a model with another vocabulary draft through text (not available in "
                                           "this version).");
@@ -98,11 +107,12 @@ void read_draft_unlanded(const Options& section) {
 
 DraftConfig read_draft(const Options& section) {
   DraftConfig draft;
-  const auto kind = section.optional_choice("kind", "model if draft.model is set, else ngram",
-                                            {"none", "model", "ngram", "recycle", "hybrid"},
-                                            "What proposes tokens: nothing, a smaller model, or repeats in the text "
-                                            "(recycle and hybrid are not available in this version).");
-  require_landed(section, "kind", kind != "recycle" && kind != "hybrid", "none, model or ngram");
+  const auto kind = section.optional_choice(
+      "kind", "model if draft.model is set, else ngram", {"none", "model", "ngram", "recycle", "hybrid"},
+      "What proposes tokens: nothing, a smaller model, repeats in the text, or what "
+      "the target thought likely after the same token before (hybrid is not "
+      "available in this version).");
+  require_landed(section, "kind", kind != "hybrid", "none, model, ngram or recycle");
   draft.model = section
                     .path("model", "unset",
                           "GGUF file of the smaller model, with the target's vocabulary; found like target.model.")
@@ -118,6 +128,7 @@ DraftConfig read_draft(const Options& section) {
                                                  "Type of the draft model's cached keys and values.")) {
     draft.kv_cache = kv_type_of(*cache);
   }
+  read_draft_cost(section, draft);
   read_draft_unlanded(section);
   read_ngram(section.section("ngram"), draft);
   return draft;
@@ -253,7 +264,7 @@ Config read_keys(Options options) {
   return config;
 }
 
-void find_model_of(const Options& options, std::string_view key, std::string& path) {
+void find_file_of(const Options& options, std::string_view key, std::string& path) {
   try {
     path = find_model(path, options.base_folder(key), ErrorKind::config);
   } catch (const Error& error) {
@@ -297,6 +308,9 @@ std::string draft_yaml(const DraftConfig& draft) {
   yaml += fmt::format("  length: {}\n  max_nodes: {}\n  min_probability: {}\n", draft.length, draft.max_nodes,
                       draft.min_probability);
   yaml += fmt::format("  kv_cache: {}\n", draft.kv_cache ? name_of(*draft.kv_cache) : "null");
+  yaml += fmt::format("  head_rows: {}\n  head_ranking: {}\n  quantize: {}\n",
+                      draft.head_rows ? fmt::to_string(*draft.head_rows) : "all", text_or_null(draft.head_ranking),
+                      draft.quantize);
   yaml += fmt::format("  ngram:\n    min_match: {}\n    max_match: {}\n", draft.ngram_min_match, draft.ngram_max_match);
   return yaml;
 }
@@ -330,8 +344,11 @@ Config read_config(Options options) {
   config.options.require_all_read();
   if (config.target.model.empty())
     config.options.refuse("target.model", "expected the GGUF file of a model, got nothing");
-  find_model_of(config.options, "target.model", config.target.model);
-  if (!config.draft.model.empty()) find_model_of(config.options, "draft.model", config.draft.model);
+  find_file_of(config.options, "target.model", config.target.model);
+  if (!config.draft.model.empty()) find_file_of(config.options, "draft.model", config.draft.model);
+  if (!config.draft.head_ranking.empty()) {
+    find_file_of(config.options, "draft.head_ranking", config.draft.head_ranking);
+  }
   return config;
 }
 

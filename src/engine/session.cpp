@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "draft/head_ranking.h"
 #include "kernels/registry.h"
 #include "src/base/error.h"
 #include "src/base/stopwatch.h"
@@ -95,6 +96,26 @@ void Session::load(const DrafterFactory& make) {
   });
 }
 
+// How the draft's weights differ from its file.
+WeightOptions Session::draft_weights(const TokenMask& usable) const {
+  WeightOptions options;
+  if (config_.draft.quantize == "q4_0") options.quantize = Format::q4_0;
+  if (config_.draft.quantize == "q8_0") options.quantize = Format::q8_0;
+  if (!config_.draft.head_rows) return options;
+  const int vocabulary = draft_->spec.vocab;
+  std::vector<TokenId> ranking;
+  if (!config_.draft.head_ranking.empty()) {
+    try {
+      ranking = read_head_ranking(config_.draft.head_ranking, vocabulary);
+    } catch (const Error& error) {
+      config_.options.refuse("draft.head_ranking", error.what());
+    }
+  }
+  const std::vector<TokenId> ends = stop_rules().end_ids;
+  options.head_tokens = kept_head_tokens(*config_.draft.head_rows, ranking, ends, usable, vocabulary);
+  return options;
+}
+
 DrafterSetup Session::drafter_setup(int context, const Noise& noise) {
   DrafterSetup setup;
   setup.kind = config_.draft.kind;
@@ -103,14 +124,14 @@ DrafterSetup Session::drafter_setup(int context, const Noise& noise) {
   setup.min_match = config_.draft.ngram_min_match;
   setup.max_match = config_.draft.ngram_max_match;
   setup.context = context;
+  setup.mask = usable_tokens(target_, draft_ ? &*draft_ : nullptr);
   if (draft_) {
     setup.context =
         std::min(context, checked_context(config_.draft.context, context, config_, "draft.context", *draft_));
     draft_model_ = std::make_unique<Transformer>(draft_->spec, *draft_->file, *backend_, config_.runtime.prefill_chunk,
-                                                 setup.context);
+                                                 setup.context, draft_weights(setup.mask));
     setup.model = draft_model_.get();
     setup.kv_type = draft_kv_type_;
-    setup.mask = usable_tokens(target_, &*draft_);
   }
   return setup;
 }

@@ -52,6 +52,7 @@ class Session {
  private:
   void open_models();
   void load(const DrafterFactory& make);
+  WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context, const Noise& noise);
 
   Config config_;

@@ -17,12 +17,16 @@ struct Transformer::Activations {
   Rows gate, up;           // ffn
 };
 
-Transformer::Transformer(ModelSpec spec, const GgufFile& file, Backend& backend, int max_rows, int max_positions)
+Transformer::Transformer(ModelSpec spec, const GgufFile& file, Backend& backend, int max_rows, int max_positions,
+                         const WeightOptions& options)
     : spec_(std::move(spec)),
       backend_(backend),
       max_rows_(std::max(max_rows, kMaxTreeNodes)),
       max_positions_(std::min(max_positions, spec_.context)),
-      weights_(load_weights(file, spec_, backend)) {
+      weights_(load_weights(file, spec_, backend, options)) {
+  if (weights_.head_table) {
+    trimmed_head_ = std::make_unique<TrimmedHead>(weights_.head_tokens, *weights_.head_table, backend_, max_positions_);
+  }
   const std::size_t floats = 2 * spec_.width + 2 * spec_.query_width() + 2 * spec_.kv_width() + 2 * spec_.ffn;
   scratch_ = backend_.allocate(floats * max_rows_ * sizeof(float) + 8 * 64);
   logits_ = backend_.allocate(static_cast<std::size_t>(spec_.vocab) * kMaxTreeNodes * sizeof(float));
@@ -126,9 +130,11 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   backend_.gather_rows(last, a.hidden, batch.logits_rows);
   backend_.rms_norm(last, last, *weights_.output_norm, spec_.norm_epsilon);
   record("final norm", last);
-  const Rows logits{reinterpret_cast<float*>(logits_->data()), wanted, spec_.vocab, spec_.vocab};
-  backend_.matmul(std::array{Projection{logits, &weights_.head(), nullptr}}, last);
+  const Weight& head = weights_.head();
+  const Rows logits{reinterpret_cast<float*>(logits_->data()), wanted, head.rows, head.rows};
+  backend_.matmul(std::array{Projection{logits, &head, nullptr}}, last);
   record("logits", logits);
+  if (trimmed_head_) return trimmed_head_->expand(logits, last);
   return {backend_.download(logits), spec_.vocab};
 }
 

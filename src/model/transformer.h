@@ -11,6 +11,7 @@
 #include "src/model/forward_trace.h"
 #include "src/model/kv_cache.h"
 #include "src/model/model_spec.h"
+#include "src/model/trimmed_head.h"
 #include "src/model/weights.h"
 
 namespace tandem {
@@ -27,15 +28,23 @@ class Transformer {
  public:
   // Loads the weights of `file`, which must outlive this, as must `backend`. `max_rows`: most rows of one pass (at
   // least kMaxTreeNodes are allowed anyway). `max_positions`: longest sequence that will be run, at most spec.context.
-  Transformer(ModelSpec spec, const GgufFile& file, Backend& backend, int max_rows, int max_positions);
+  // `options`: how the weights differ from the file's.
+  Transformer(ModelSpec spec, const GgufFile& file, Backend& backend, int max_rows, int max_positions,
+              const WeightOptions& options = {});
 
   // Logits of the rows asked for, [logits_rows.size(), vocab], valid until the next forward; the cache grows by all
   // rows. Throws Error(input) when the rows do not fit into the cache or a token id is outside the embedding.
+  // Without a row in the head, a token's logit is -inf.
   Logits forward(const Batch& batch, KvCache& cache);
 
   // From now on every forward overwrites `trace`, which outlives its use; null (as at first) records nothing and costs
   // nothing.
   void set_trace(ForwardTrace* trace) { trace_ = trace; }
+
+  // Where the head was trimmed, gives rows to the tokens of this text (TrimmedHead::follow); else does nothing.
+  void follow(std::span<const TokenId> text) {
+    if (trimmed_head_) trimmed_head_->follow(text);
+  }
 
   const ModelSpec& spec() const { return spec_; }
   const Weights& weights() const { return weights_; }
@@ -58,6 +67,7 @@ class Transformer {
   int max_rows_;
   int max_positions_;
   Weights weights_;
+  std::unique_ptr<TrimmedHead> trimmed_head_;  // null: the head has a row for each token
   std::unique_ptr<Buffer> scratch_;
   std::unique_ptr<Buffer> logits_;
   std::unique_ptr<Buffer> rope_;  // cos then sin, each [max_positions, rope_dims / 2]

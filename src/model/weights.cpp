@@ -1,5 +1,6 @@
 #include "src/model/weights.h"
 
+#include <algorithm>
 #include <string>
 
 #include "src/base/error.h"
@@ -7,19 +8,57 @@
 namespace tandem {
 namespace {
 
+double bits_a_value(Format format) {
+  const FormatInfo& info = format_info(format);
+  return 8.0 * info.block_bytes / info.block_values;
+}
+
 class Loader {
  public:
-  Loader(const GgufFile& file, Backend& backend) : file_(file), backend_(backend) {}
+  Loader(const GgufFile& file, Backend& backend, std::optional<Format> quantize)
+      : file_(file), backend_(backend), quantize_(quantize) {}
 
   std::unique_ptr<Weight> matrix(const std::string& name, int rows, int columns, WeightUse use = WeightUse::matmul) {
     const GgufTensor& tensor = file_.require(name, rows, columns);
+    if (use == WeightUse::matmul && quantizes(tensor)) return converted(tensor, {});
     return backend_.load({tensor.format, rows, columns, tensor.data, &file_.mapping()}, use);
   }
   std::unique_ptr<Weight> vector(const std::string& name, int size) { return matrix(name, 1, size, WeightUse::vector); }
 
+  // Whether a matrix is larger than the format wanted and can be stored in it.
+  bool quantizes(const GgufTensor& tensor) const {
+    return quantize_ && bits_a_value(tensor.format) > bits_a_value(*quantize_) &&
+           tensor.columns() % format_info(*quantize_).block_values == 0;
+  }
+
+  // These rows of a matrix (all of them when there are none), in the format wanted where that is smaller.
+  std::unique_ptr<Weight> converted(const GgufTensor& tensor, std::span<const TokenId> kept) {
+    const int rows = kept.empty() ? static_cast<int>(tensor.rows()) : static_cast<int>(kept.size());
+    const auto columns = static_cast<std::size_t>(tensor.columns());
+    const std::size_t source_bytes = encoded_bytes(tensor.format, columns);
+    const Format format = quantizes(tensor) ? *quantize_ : tensor.format;
+    const std::size_t row_bytes = encoded_bytes(format, columns);
+    std::vector<std::byte> data(row_bytes * static_cast<std::size_t>(rows));
+    std::vector<float> values(columns);
+    for (int i = 0; i < rows; ++i) {
+      const auto from = static_cast<std::size_t>(kept.empty() ? i : kept[static_cast<std::size_t>(i)]);
+      const std::span<const std::byte> source = tensor.data.subspan(from * source_bytes, source_bytes);
+      const std::span<std::byte> out = std::span(data).subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
+      if (format == tensor.format) {
+        std::copy(source.begin(), source.end(), out.begin());
+      } else {
+        decode_blocks(tensor.format, source, values);
+        encode_blocks(format, values, out);
+      }
+    }
+    file_.mapping().release(tensor.data);
+    return backend_.load({format, rows, static_cast<int>(columns), data, nullptr}, WeightUse::matmul);
+  }
+
  private:
   const GgufFile& file_;
   Backend& backend_;
+  std::optional<Format> quantize_;
 };
 
 LayerWeights load_layer(Loader& load, const ModelSpec& spec, int layer) {
@@ -68,14 +107,24 @@ double Weights::multiplies(int rows, int logits_rows) const {
   return rows * layer_macs + logits_rows * size(head());
 }
 
-Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backend) {
-  Loader load(file, backend);
+Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backend, const WeightOptions& options) {
+  Loader load(file, backend, options.quantize);
   Weights weights;
   const bool tied = file.find(spec.output) == nullptr;
-  weights.embedding = load.matrix(spec.embedding, spec.vocab, spec.width, tied ? WeightUse::both : WeightUse::lookup);
+  const std::string& head = tied ? spec.embedding : spec.output;
+  const GgufTensor& head_tensor = file.require(head, spec.vocab, spec.width);
+  const bool trims = !options.head_tokens.empty();
+  const bool shared = tied && !trims && !load.quantizes(head_tensor);
+  weights.embedding = load.matrix(spec.embedding, spec.vocab, spec.width, shared ? WeightUse::both : WeightUse::lookup);
   for (int layer = 0; layer < spec.layers; ++layer) weights.layers.push_back(load_layer(load, spec, layer));
   weights.output_norm = load.vector(spec.output_norm, spec.width);
-  if (!tied) weights.output = load.matrix(spec.output, spec.vocab, spec.width);
+  if (trims) {
+    weights.head_tokens = options.head_tokens;
+    weights.head_table = load.matrix(head, spec.vocab, spec.width, WeightUse::lookup);
+    weights.output = load.converted(head_tensor, options.head_tokens);
+  } else if (!shared) {
+    weights.output = load.matrix(head, spec.vocab, spec.width);
+  }
   return weights;
 }
 

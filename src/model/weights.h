@@ -1,6 +1,7 @@
 // The weights of a model, loaded through a backend.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -19,11 +20,22 @@ struct LayerWeights {
   std::unique_ptr<Weight> down;                              // [width, ffn]
 };
 
+// How a model may be made cheaper than its file, for drafting: both change its logits.
+struct WeightOptions {
+  // Q4_0 or Q8_0: matrices of formats with more bits a value are converted to it, where rows are whole blocks of it.
+  // The table of embeddings stays as it is.
+  std::optional<Format> quantize;
+  // Rows of the output head to keep, ascending token ids; empty = all.
+  std::vector<TokenId> head_tokens;
+};
+
 struct Weights {
   std::unique_ptr<Weight> embedding;  // [vocab, width]
   std::vector<LayerWeights> layers;
   std::unique_ptr<Weight> output_norm;  // [1, width]
-  std::unique_ptr<Weight> output;       // [vocab, width], null when tied to the embedding
+  std::unique_ptr<Weight> output;       // [head rows, width], null when the head is the embedding as it is
+  std::vector<TokenId> head_tokens;     // token of each row of the head; empty: row = token
+  std::unique_ptr<Weight> head_table;   // [vocab, width] for lookup: all rows of a head that was trimmed; else null
 
   const Weight& head() const { return output ? *output : *embedding; }
   // Bytes of the file that one pass over one row reads (the embedding as a table not counted).
@@ -34,6 +46,6 @@ struct Weights {
 
 // Loads every tensor the spec asks for, each checked for its shape. `file` must outlive the weights. Throws
 // Error(model).
-Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backend);
+Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backend, const WeightOptions& options = {});
 
 }  // namespace tandem

@@ -48,5 +48,15 @@ TEST(DraftAllocation, ModelTakesNoMemoryOnceWarm) {
   EXPECT_EQ(allocations_when_warm(*drafter), 0);
 }
 
+TEST(DraftAllocation, TrimmedAndQuantizedModelTakesNoMemoryOnceWarm) {
+  TinyModel tiny({}, "cpu", 1, 128, {.quantize = Format::q4_0, .head_tokens = {1, 2, 3, 5, 8, 13, 21}});
+  DrafterSetup setup;
+  setup.kind = "model";
+  setup.context = 512;
+  setup.model = &tiny.model;
+  const auto drafter = make_drafter(setup);
+  EXPECT_EQ(allocations_when_warm(*drafter), 0);
+}
+
 }  // namespace
 }  // namespace tandem::test

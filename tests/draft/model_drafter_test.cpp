@@ -343,7 +343,7 @@ TEST(DrafterRegistry, MakesEveryKindByItsName) {
   DrafterSetup setup;
   setup.model = &tiny.model;
   setup.context = 128;
-  for (const char* kind : {"none", "model", "ngram"}) {
+  for (const char* kind : {"none", "model", "ngram", "recycle"}) {
     setup.kind = kind;
     const std::unique_ptr<Drafter> drafter = make_drafter(setup);
     EXPECT_EQ(drafter->name(), kind);
@@ -373,9 +373,9 @@ TEST(DrafterRegistry, RefusesUnknownKindsAndAMissingModel) {
     return {};
   };
   DrafterSetup setup;
-  setup.kind = "recycle";
-  EXPECT_THAT(message(setup), testing::HasSubstr("expected one of none, model, ngram"));
-  EXPECT_THAT(message(setup), testing::HasSubstr("got recycle"));
+  setup.kind = "unheard-of";
+  EXPECT_THAT(message(setup), testing::HasSubstr("expected one of none, model, ngram, recycle"));
+  EXPECT_THAT(message(setup), testing::HasSubstr("got unheard-of"));
   setup.kind = "model";
   EXPECT_THAT(message(setup), testing::HasSubstr("draft.model"));
 }

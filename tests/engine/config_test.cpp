@@ -333,13 +333,40 @@ TEST_F(ConfigDraft, NgramMatchesAreOrdered) {
   EXPECT_THAT(error_of("draft: {ngram: {max_match: 1}}"), StartsWith("c/a.yaml:2: draft.ngram.max_match: expected"));
 }
 
+TEST_F(ConfigDraft, CheaperDraftsAreReadAndWritten) {
+  const Config plain = read("");
+  EXPECT_EQ(plain.draft.head_rows, std::nullopt);
+  EXPECT_EQ(plain.draft.head_ranking, "");
+  EXPECT_EQ(plain.draft.quantize, "none");
+  const Config config =
+      read("draft: {kind: recycle, head_rows: 32768, quantize: q4_0}\n", {"draft.head_ranking=" + model("draft.gguf")});
+  EXPECT_EQ(config.draft.kind, "recycle");
+  EXPECT_EQ(config.draft.head_rows, 32768);
+  EXPECT_EQ(config.draft.head_ranking, model("draft.gguf"));
+  EXPECT_EQ(config.draft.quantize, "q4_0");
+  EXPECT_THAT(to_yaml(config),
+              HasSubstr("  head_rows: 32768\n  head_ranking: \"" + model("draft.gguf") + "\"\n  quantize: q4_0\n"));
+}
+
+TEST_F(ConfigDraft, ARankingNeedsRowsToRankAndAFile) {
+  EXPECT_EQ(error_of("draft: {head_ranking: a.txt}"),
+            "c/a.yaml:2: draft.head_ranking: it ranks the rows that draft.head_rows keeps, which is all");
+  EXPECT_THAT(error_of("draft: {head_rows: 100, head_ranking: a.txt}"),
+              StartsWith("c/a.yaml:2: draft.head_ranking: no file a.txt, tried "));
+}
+
 TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"draft.kind", "recycle"},   {"draft.kind", "hybrid"},         {"draft.length", "auto"},
-      {"draft.head_rows", "4096"}, {"draft.head_ranking", "a.txt"},  {"draft.quantize", "q4_0"},
-      {"draft.quantize", "q8_0"},  {"draft.retokenize", "true"},     {"draft.corpus", "[src]"},
-      {"draft.corpus", "src"},     {"constraint.grammar", "a.gbnf"}, {"constraint.json_schema", "a.json"},
-      {"constraint.json", "true"}, {"constraint.regex", "a+"},       {"constraint.choices", "[a, b]"},
+      {"draft.kind", "hybrid"},
+      {"draft.length", "auto"},
+      {"draft.retokenize", "true"},
+      {"draft.corpus", "[src]"},
+      {"draft.corpus", "src"},
+      {"constraint.grammar", "a.gbnf"},
+      {"constraint.json_schema", "a.json"},
+      {"constraint.json", "true"},
+      {"constraint.regex", "a+"},
+      {"constraint.choices", "[a, b]"},
       {"runtime.backend", "cuda"},
   };
   for (const auto& [key, value] : cases) {
@@ -349,7 +376,7 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
                 AllOf(StartsWith(fmt::format("--set {}: ", key)), HasSubstr("is not available in this version")));
   }
   EXPECT_EQ(error_of("draft: {kind: hybrid}"),
-            "c/a.yaml:2: draft.kind: hybrid is not available in this version (expected none, model or ngram)");
+            "c/a.yaml:2: draft.kind: hybrid is not available in this version (expected none, model, ngram or recycle)");
 }
 
 TEST_F(ConfigRefusals, LogitBiasNamesTheIdOrValueItCannotTake) {
@@ -541,13 +568,16 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   constexpr KvType kKvTypes[] = {KvType::f32, KvType::f16, KvType::q8_0};
   Config config;
   config.target = {target, maybe(16, 1 << 30)};
-  config.draft.kind = std::vector<std::string>{"none", "model", "ngram"}[below(3)];
+  config.draft.kind = std::vector<std::string>{"none", "model", "ngram", "recycle"}[below(4)];
   config.draft.model = config.draft.kind == "model" || below(2) == 0 ? draft : "";
   config.draft.context = maybe(16, 1 << 30);
   config.draft.length = static_cast<int>(below(64));
   config.draft.max_nodes = config.draft.length + 1 + static_cast<int>(below(64 - config.draft.length));
   config.draft.min_probability = real(0, 1);
   if (below(2) == 0) config.draft.kv_cache = kKvTypes[below(3)];
+  config.draft.head_rows = maybe(1, 1 << 30);
+  if (config.draft.head_rows && below(2) == 0) config.draft.head_ranking = draft;
+  config.draft.quantize = std::vector<std::string>{"none", "q4_0", "q8_0"}[below(3)];
   config.draft.ngram_min_match = 1 + static_cast<int>(below(100));
   config.draft.ngram_max_match = config.draft.ngram_min_match + static_cast<int>(below(100));
   config.sampling = {real(0, 1e6), static_cast<int>(below(100)), real(0, 1), real(0, 1)};
@@ -578,6 +608,9 @@ void expect_same_settings(const Config& a, const Config& b) {
   EXPECT_EQ(a.draft.max_nodes, b.draft.max_nodes);
   EXPECT_EQ(a.draft.min_probability, b.draft.min_probability);
   EXPECT_EQ(a.draft.kv_cache, b.draft.kv_cache);
+  EXPECT_EQ(a.draft.head_rows, b.draft.head_rows);
+  EXPECT_EQ(a.draft.head_ranking, b.draft.head_ranking);
+  EXPECT_EQ(a.draft.quantize, b.draft.quantize);
   EXPECT_EQ(a.draft.ngram_min_match, b.draft.ngram_min_match);
   EXPECT_EQ(a.draft.ngram_max_match, b.draft.ngram_max_match);
   EXPECT_EQ(a.verify.rule, b.verify.rule);
@@ -618,17 +651,20 @@ TEST_F(ConfigYaml, RandomSettingsReadBackUnchanged) {
 
 TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
   const std::string yaml = to_yaml(read(""));
-  EXPECT_EQ(yaml, "target:\n  model: \"" + model("target.gguf") +
-                      "\"\n  context: null\n"
-                      "draft:\n  kind: ngram\n  model: null\n  context: null\n  length: 4\n  max_nodes: 16\n"
-                      "  min_probability: 0\n  kv_cache: null\n  ngram:\n    min_match: 2\n    max_match: 64\n"
-                      "verify:\n  rule: rejection\n  lossy: false\n"
-                      "sampling:\n  temperature: 0.7\n  top_k: 40\n  top_p: 0.95\n  min_p: 0\n  seed: random\n"
-                      "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
-                      "  logit_bias: {}\n  logprobs: 0\n"
-                      "stop:\n  max_tokens: 512\n  strings: []\n  token_ids: []\n  time_limit_seconds: null\n"
-                      "prompt:\n  chat: null\n  system: null\n"
-                      "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n");
+  EXPECT_EQ(
+      yaml,
+      "target:\n  model: \"" + model("target.gguf") +
+          "\"\n  context: null\n"
+          "draft:\n  kind: ngram\n  model: null\n  context: null\n  length: 4\n  max_nodes: 16\n"
+          "  min_probability: 0\n  kv_cache: null\n"
+          "  head_rows: all\n  head_ranking: null\n  quantize: none\n  ngram:\n    min_match: 2\n    max_match: 64\n"
+          "verify:\n  rule: rejection\n  lossy: false\n"
+          "sampling:\n  temperature: 0.7\n  top_k: 40\n  top_p: 0.95\n  min_p: 0\n  seed: random\n"
+          "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
+          "  logit_bias: {}\n  logprobs: 0\n"
+          "stop:\n  max_tokens: 512\n  strings: []\n  token_ids: []\n  time_limit_seconds: null\n"
+          "prompt:\n  chat: null\n  system: null\n"
+          "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n");
 }
 
 TEST(ConfigDocumentation, CoversTheTableInItsOrder) {

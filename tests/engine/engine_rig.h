@@ -44,6 +44,7 @@ class Rig {
   explicit Rig(const std::string& backend = "reference", int threads = 1, std::optional<KvType> kv = {})
       : target_(options(backend, 0, kv), backend, threads),
         draft_(options(backend, 0.3, kv), backend, threads),
+        cheap_draft_(options(backend, 0.3, kv), backend, threads, 128, cheap_weights()),
         kv_type_(kv.value_or(target_.backend->preferred_kv_type())) {}
 
   // Tests share models that differ in nothing.
@@ -72,14 +73,15 @@ class Rig {
                    .logprobs = o.logprobs});
   }
 
-  // The drafters of the product by their names; "self": the target drafts for itself.
+  // The drafters of the product by their names; "self": the target drafts for itself; "cheap-model": the draft with
+  // some rows of its head and matrices in Q4_0.
   std::unique_ptr<Drafter> drafter(const std::string& kind, const RigOptions& o = {}, int context = 0) {
     DrafterSetup setup;
-    setup.kind = kind == "self" ? "model" : kind;
+    setup.kind = kind == "self" || kind == "cheap-model" ? "model" : kind;
     setup.sampling = o.sampling;
     setup.noise = {o.seed, 0};
     setup.draw = make_verifier(o.rule)->draft_draw();
-    setup.model = kind == "self" ? &target_.model : &draft_.model;
+    setup.model = kind == "self" ? &target_.model : kind == "cheap-model" ? &cheap_draft_.model : &draft_.model;
     setup.context = context > 0 ? context : o.capacity;
     setup.kv_type = o.draft_kv.value_or(kv_type());
     setup.mask = o.mask;
@@ -88,7 +90,8 @@ class Rig {
   }
   // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
   static std::vector<std::string> kinds() {
-    return {"none", "ngram", "model", "self", "oracle", "wrong", "wrong-after-1", "duplicates", "random-tree"};
+    return {"none",   "ngram", "recycle",       "model",      "cheap-model", "self",
+            "oracle", "wrong", "wrong-after-1", "duplicates", "random-tree"};
   }
   std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
                                        const RigOptions& o = {}) {
@@ -137,7 +140,15 @@ class Rig {
     options.noise = noise;
     return options;
   }
-  TinyModel target_, draft_;
+  // Two of three tokens, the last one of the vocabulary among them.
+  static WeightOptions cheap_weights() {
+    WeightOptions weights{.quantize = Format::q4_0, .head_tokens = {}};
+    for (TokenId token = 0; token < 108; ++token) {
+      if (token % 3 != 0) weights.head_tokens.push_back(token);
+    }
+    return weights;
+  }
+  TinyModel target_, draft_, cheap_draft_;
   KvType kv_type_;
 };
 

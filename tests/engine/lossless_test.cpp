@@ -144,7 +144,7 @@ TEST(Engine, DraftsDoAgreeAndDisagree) {  // or the tests above would show littl
   for (const std::string& backend : backends()) {
     Rig& rig = Rig::shared(backend);
     const std::vector<TokenId> truth = rig.plain(prompt, 60);
-    for (const std::string kind : {"model", "random-tree"}) {
+    for (const std::string kind : {"model", "cheap-model", "recycle", "random-tree"}) {
       Engine engine = rig.engine(rig.any_drafter(kind, truth), {.length = 8});
       run(engine, prompt, 60);
       EXPECT_GT(engine.metrics().total.accepted, 5) << backend << ' ' << kind;

@@ -47,7 +47,8 @@ std::vector<Feature> features() {
   };
 }
 
-const std::vector<std::string> kDrafters{"none", "model", "ngram", "random-tree", "wrong", "oracle", "duplicates"};
+const std::vector<std::string> kDrafters{"none",        "model", "cheap-model", "ngram",     "recycle",
+                                         "random-tree", "wrong", "oracle",      "duplicates"};
 
 class Matrix : public ::testing::Test {
  protected:

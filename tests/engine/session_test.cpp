@@ -14,6 +14,7 @@
 namespace tandem::test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
@@ -95,11 +96,53 @@ TEST_P(SessionTest, EveryDrafterGivesThePlainAnswer) {
        std::vector<std::vector<std::string>>{{"draft.kind=ngram"},
                                              {"draft.model=" + draft_},
                                              {"draft.model=" + draft_, "draft.length=9", "runtime.threads=2"},
-                                             {"draft.model=" + short_draft_, "draft.context=16"}}) {
+                                             {"draft.model=" + short_draft_, "draft.context=16"},
+                                             {"draft.kind=recycle"},
+                                             {"draft.model=" + draft_, "draft.quantize=q4_0", "draft.head_rows=64"},
+                                             {"draft.model=" + draft_, "draft.quantize=q8_0"}}) {
     Session drafted = session(settings);
     EXPECT_EQ(answer(drafted).ids, truth.ids) << ::testing::PrintToString(settings);
     EXPECT_TRUE(drafted.lossless());
   }
+}
+
+TEST_P(SessionTest, HeadKeepsTheRankedRowsAndTheEndTokens) {
+  const std::string ranking = folder_.file("ranking.txt", "# most useful first\n40\n\n 7\n90\n");
+  std::vector<TokenId> kept;
+  const Session::DrafterFactory keep = [&](const DrafterSetup& setup) {
+    kept = setup.model->weights().head_tokens;
+    return make_drafter(setup);
+  };
+  const auto head = [&](const std::vector<std::string>& settings) {
+    std::vector<std::string> all{"draft.model=" + draft_};
+    all.insert(all.end(), settings.begin(), settings.end());
+    const Session session(config(all), GetParam(), keep);
+    return kept;
+  };
+  EXPECT_THAT(head({"draft.head_rows=3", "draft.head_ranking=" + ranking}), ElementsAre(7, 40, 90, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=2", "draft.head_ranking=" + ranking}), ElementsAre(7, 40, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=5", "draft.head_ranking=" + ranking}), ElementsAre(0, 1, 7, 40, 90, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=2"}), ElementsAre(0, 1, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=2", "stop.token_ids=[50]"}), ElementsAre(0, 1, 50, 105, 107));
+  EXPECT_THAT(head({"draft.head_rows=108"}), ElementsAre());
+  EXPECT_THAT(head({}), ElementsAre());
+}
+
+TEST_P(SessionTest, RefusesARankingThatIsNone) {
+  for (const auto& [text, says] : {std::pair{"", "expected one token id a line, got none"},
+                                   {"5\n112\n", ":2: expected a token id in 0..111, got \"112\""},
+                                   {"5\n-1\n", ":2: expected a token id in 0..111, got \"-1\""},
+                                   {"5 6\n", ":1: expected a token id in 0..111, got \"5 6\""},
+                                   {"# a\n5\n6\n5\n", ":4: expected each token id once, got 5 again"}}) {
+    const std::string ranking = folder_.file("bad.txt", text);
+    const std::string message =
+        refusal({"draft.model=" + draft_, "draft.head_rows=5", "draft.head_ranking=" + ranking});
+    EXPECT_THAT(message, HasSubstr("--set draft.head_ranking: ")) << text;
+    EXPECT_THAT(message, HasSubstr(says)) << text;
+  }
+  EXPECT_THAT(
+      refusal({"draft.model=" + draft_, "draft.head_rows=1", "sampling.logit_bias={0: -.inf, 105: -.inf, 107: -.inf}"}),
+      HasSubstr("draft.head_rows: none of the 3 rows kept"));
 }
 
 // The drafter is told to draw with the target's noise, or a draft equal to the target would not always be right.

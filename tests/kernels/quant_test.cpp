@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -164,6 +165,90 @@ TEST(Quant, KnowsItsTableAndNothingElse) {
   }
   for (const std::uint32_t id : {4u, 5u, 9u, 10u, 11u, 20u, 42u, 0xffffffffu}) EXPECT_FALSE(format_info(id)) << id;
   EXPECT_THROW(format_info(static_cast<Format>(42)), Error);
+}
+
+// GGUF's rule by hand: scale = extreme / -8, quant = floor(value / scale + 8.5), at most 15.
+TEST(Quant, Q4_0EncodesWorkedValues) {
+  std::vector<float> values(64);
+  const std::vector<std::pair<float, int>> first{{-8, 0}, {-7.625f, 0}, {-7.5f, 1}, {-7.25f, 1}, {-0.5f, 8},
+                                                 {0, 8},  {0.25f, 8},   {0.5f, 9},  {6.75f, 15}, {7.875f, 15}};
+  for (std::size_t i = 0; i < first.size(); ++i) values[2 * i] = first[i].first;
+  values[32] = 4;  // the second block: scale -0.5, so a large value of the other sign is cut
+  values[33] = -4;
+  values[34] = -0.25f;
+  Bytes blocks(36);
+  encode_blocks(Format::q4_0, values, blocks);
+  EXPECT_EQ(half(blocks, 0), 1.0f);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const std::size_t place = 2 * i;
+    const int quant = place < 16 ? byte(blocks, 2 + place) & 15 : byte(blocks, 2 + place - 16) >> 4;
+    EXPECT_EQ(quant, first[i].second) << first[i].first;
+  }
+  EXPECT_EQ(half(blocks, 18), -0.5f);
+  EXPECT_EQ(byte(blocks, 20) & 15, 0);
+  EXPECT_EQ(byte(blocks, 21) & 15, 15);
+  EXPECT_EQ(byte(blocks, 22) & 15, 9);
+}
+
+// scale = largest size / 127, quant = value / scale to the nearest, halves away from 0.
+TEST(Quant, Q8_0EncodesWorkedValues) {
+  std::vector<float> values(32);
+  const std::vector<std::pair<float, int>> worked{{-254, -127}, {254, 127}, {1, 1},  {-1, -1},
+                                                  {0.75f, 0},   {3, 2},     {-5, -3}};
+  for (std::size_t i = 0; i < worked.size(); ++i) values[i] = worked[i].first;
+  Bytes blocks(34);
+  encode_blocks(Format::q8_0, values, blocks);
+  EXPECT_EQ(half(blocks, 0), 2.0f);
+  for (std::size_t i = 0; i < worked.size(); ++i) {
+    EXPECT_EQ(signed_byte(blocks, 2 + i), worked[i].second) << worked[i].first;
+  }
+}
+
+// A quant is off by half a step at most (Q4_0: by a whole one at the end that has no 8), and the scale, rounded to half
+// after the quants were chosen, by 2^-11 of itself.
+TEST(Quant, EncodedValuesAreWithinAStepOfTheOriginals) {
+  std::mt19937_64 random(8);
+  std::normal_distribution<float> normal;
+  for (const Format format : {Format::q4_0, Format::q8_0}) {
+    const FormatInfo& info = format_info(format);
+    const float most = format == Format::q4_0 ? 8 : 127;
+    std::vector<float> values(32 * 200), back(values.size());
+    for (float& value : values) value = normal(random);
+    Bytes blocks(encoded_bytes(format, values.size()));
+    encode_blocks(format, values, blocks);
+    decode_blocks(format, blocks, back);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float scale = half(blocks, i / 32 * static_cast<std::size_t>(info.block_bytes));
+      const bool no_quant = format == Format::q4_0 && values[i] / scale > 7.5f;
+      const float limit = std::abs(scale) * ((no_quant ? 1.0f : 0.5f) + 2 * most / 2048);
+      ASSERT_LE(std::abs(values[i] - back[i]), limit) << info.name << ' ' << i;
+    }
+  }
+}
+
+TEST(Quant, EncodesZerosAndWhatIsNoNumberToSomeBlock) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  for (const Format format : {Format::q4_0, Format::q8_0}) {
+    std::vector<float> values(32), back(32);
+    Bytes blocks(encoded_bytes(format, 32));
+    encode_blocks(format, values, blocks);
+    decode_blocks(format, blocks, back);
+    EXPECT_EQ(back, values);
+    for (const float odd : {nan, infinity, -infinity, 1e-45f, 3e38f}) {
+      values.assign(32, odd);
+      EXPECT_NO_THROW(encode_blocks(format, values, blocks)) << odd;
+    }
+  }
+}
+
+TEST(Quant, EncodesToNoOtherFormatAndNoOtherSize) {
+  const std::vector<float> values(64);
+  Bytes blocks(36);
+  EXPECT_NO_THROW(encode_blocks(Format::q4_0, values, blocks));
+  EXPECT_THROW(encode_blocks(Format::q4_0, values, std::span(blocks).first(35)), Error);
+  EXPECT_THROW(encode_blocks(Format::q4_0, std::span(values).first(33), blocks), Error);
+  blocks.resize(40);
+  EXPECT_THROW(encode_blocks(Format::q4_1, values, blocks), Error);
 }
 
 TEST(Quant, RefusesAWrongNumberOfBytesOrValues) {

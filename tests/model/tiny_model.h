@@ -220,11 +220,11 @@ inline std::string write_tiny_model(const TempDir& folder, const std::string& na
 // A loaded tiny model with everything that it needs.
 struct TinyModel {
   explicit TinyModel(const TinyOptions& options = {}, std::string_view backend_name = "reference", int threads = 1,
-                     int max_rows = 128)
+                     int max_rows = 128, const WeightOptions& weights = {})
       : file(GgufFile::open(write_tiny_model(folder, "tiny.gguf", options))),
         pool(threads),
         backend(make_backend(backend_name, pool)),
-        model(read_model_spec(*file), *file, *backend, max_rows, options.context) {}
+        model(read_model_spec(*file), *file, *backend, max_rows, options.context, weights) {}
 
   TempDir folder;
   std::unique_ptr<GgufFile> file;
