@@ -25,7 +25,7 @@ class Pushed {
 
 }  // namespace
 
-ModelDrafter::ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
+ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
                            TokenMask mask, DraftDraw draw)
     : model_(model),
       draw_(draw),

@@ -6,14 +6,14 @@
 
 #include "draft/drafter.h"
 #include "src/base/metrics.h"
-#include "src/model/transformer.h"
+#include "src/model/language_model.h"
 #include "src/sample/logprobs.h"
 #include "verify/verifier.h"
 
 namespace tandem {
 
 struct EngineParts {
-  Transformer* target;  // outlives the engine
+  LanguageModel* target;  // outlives the engine
   KvCache cache;        // of the target
   std::unique_ptr<Drafter> drafter;
   std::unique_ptr<LengthPolicy> policy;
@@ -69,7 +69,7 @@ class Engine {
   Logits verify_pass(const TokenTree& tree);
   void record_logprobs(const Logits& logits, std::span<const int> path);
 
-  Transformer& target_;
+  LanguageModel& target_;
   KvCache cache_;
   std::unique_ptr<Drafter> drafter_;
   std::unique_ptr<LengthPolicy> policy_;
