@@ -108,7 +108,7 @@ std::string line_of(const LawCheck& check) {
                               check.p_value < check.level ? " FAILS" : "");
   }
   return line + fmt::format(
-                    "{} cells, chi-square {:.1f}, p {:.3g}{}; total variation {:.4f} (chance gives up to {:.4f}, "
+                    "{} cells, chi-square {:.1f}, p {:.3g}{}; total variation {:.4f} (chance gives about {:.4f}, "
                     "{:.4f} would be found)",
                     check.cells, check.statistic, check.p_value, check.p_value < check.level ? " FAILS" : "",
                     check.total_variation, check.expected_variation, *check.detectable_variation);
