@@ -39,7 +39,7 @@ void require_drawable(std::span<const TokenId> head_tokens, const SamplingOption
 
 }  // namespace
 
-ModelDrafter::ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
+ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
                            TokenMask mask, DraftDraw draw)
     : model_(model),
       draw_(draw),
@@ -47,7 +47,7 @@ ModelDrafter::ModelDrafter(Transformer& model, int context, KvType kv_type, Samp
       cache_(model.make_cache(context, kv_type)),
       room_(std::min(context, model.max_positions())),
       positions_(static_cast<std::size_t>(room_)) {
-  require_drawable(model.weights().head_tokens, sampler_.options(), sampler_.mask());
+  require_drawable(model.head_tokens(), sampler_.options(), sampler_.mask());
   cached_.reserve(positions_.size());
   std::iota(positions_.begin(), positions_.end(), 0);
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "draft/drafter.h"
-#include "src/model/transformer.h"
+#include "src/model/language_model.h"
 #include "src/sample/sampler.h"
 
 namespace tandem {
@@ -17,7 +17,7 @@ class ModelDrafter final : public Drafter {
   // `model` outlives this. `context`: slots of the draft's cache, at most the model's limit (Error(model) otherwise).
   // `mask`: ids that both vocabularies may produce. `draw`: as the rule that checks the proposals wants it.
   // Error(config) when the model's head was trimmed to tokens that mask and bias all forbid.
-  ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise, TokenMask mask,
+  ModelDrafter(LanguageModel& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise, TokenMask mask,
                DraftDraw draw = DraftDraw::independent);
 
   // Throws Error(numeric) for a row of logits without a usable number.
@@ -37,7 +37,7 @@ class ModelDrafter final : public Drafter {
   void forget_differences(std::span<const TokenId> tokens);
   std::span<const float> feed(std::span<const TokenId> tokens);
 
-  Transformer& model_;
+  LanguageModel& model_;
   DraftDraw draw_;
   Sampler sampler_;
   KvCache cache_;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "draft/drafter.h"
-#include "src/model/transformer.h"
+#include "src/model/language_model.h"
 #include "src/sample/sampler.h"
 
 namespace tandem {
@@ -16,8 +16,8 @@ struct DrafterSetup {
   Noise noise;
   DraftDraw draw = DraftDraw::independent;  // what the rule asks for
   // model
-  Transformer* model = nullptr;  // outlives the drafter
-  int context = 0;               // slots of the draft's cache; ngram: text to take memory for at once, 0 = as it grows
+  LanguageModel* model = nullptr;  // outlives the drafter
+  int context = 0;  // slots of the draft's cache; ngram: text to take memory for at once, 0 = as it grows
   KvType kv_type = KvType::f16;
   TokenMask mask;  // ids that both vocabularies may produce; recycle: those of the target
   // ngram

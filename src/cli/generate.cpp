@@ -93,23 +93,8 @@ int run_one(const Arguments& a, Session& session, const std::string& text) {
   return result.stop_reason == StopReason::cancel ? 130 : 0;
 }
 
-// Ids of every prompt, so that one that does not fit is refused before the first answer.
-std::vector<std::vector<TokenId>> encode_all(const Arguments& a, const Session& session,
-                                             const std::vector<PromptRow>& rows) {
-  std::vector<std::vector<TokenId>> prompts;
-  for (const PromptRow& row : rows) {
-    prompts.push_back(session.chat() ? session.encode_chat(row.messages) : session.encode_raw(row.raw_text()));
-    const auto size = static_cast<int>(prompts.back().size());
-    if (size < 1 || size >= session.context()) {
-      fail(ErrorKind::input, "{}: prompt {}: expected 1..{} tokens, less than the context (target.context), got {}",
-           a.prompts_file, row.id, session.context() - 1, size);
-    }
-  }
-  return prompts;
-}
-
 int run_many(const Arguments& a, Session& session, const std::vector<PromptRow>& rows) {
-  const std::vector<std::vector<TokenId>> prompts = encode_all(a, session, rows);
+  const std::vector<std::vector<TokenId>> prompts = encode_prompts(a.prompts_file, rows, session);
   const bool reports = a.json || !a.report_file.empty();
   const nlohmann::ordered_json settings = reports ? settings_json(session) : nlohmann::ordered_json();
   nlohmann::ordered_json list = nlohmann::ordered_json::array();

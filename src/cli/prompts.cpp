@@ -62,4 +62,18 @@ std::vector<PromptRow> read_prompts(const std::string& path) {
   return rows;
 }
 
+std::vector<std::vector<TokenId>> encode_prompts(const std::string& path, const std::vector<PromptRow>& rows,
+                                                 const Session& session) {
+  std::vector<std::vector<TokenId>> prompts;
+  for (const PromptRow& row : rows) {
+    prompts.push_back(session.chat() ? session.encode_chat(row.messages) : session.encode_raw(row.raw_text()));
+    const auto size = static_cast<int>(prompts.back().size());
+    if (size < 1 || size >= session.context()) {
+      fail(ErrorKind::input, "{}: prompt {}: expected 1..{} tokens, less than the context (target.context), got {}",
+           path, row.id, session.context() - 1, size);
+    }
+  }
+  return prompts;
+}
+
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "src/engine/session.h"
 #include "src/text/chat_template.h"
 
 namespace tandem {
@@ -19,5 +20,10 @@ struct PromptRow {
 
 // Throws Error(usage) naming file, line and field for anything malformed, and for a file without rows.
 std::vector<PromptRow> read_prompts(const std::string& path);
+
+// Ids of every prompt, so that one that does not fit is refused before the first answer: Error(input) naming file and
+// prompt.
+std::vector<std::vector<TokenId>> encode_prompts(const std::string& path, const std::vector<PromptRow>& rows,
+                                                 const Session& session);
 
 }  // namespace tandem

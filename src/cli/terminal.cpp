@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/stopwatch.h"
@@ -95,8 +96,10 @@ std::string read_file(const std::string& path) {
 
 ProgressBar::ProgressBar(std::string_view label) : label_(label), start_seconds_(now_seconds()) {}
 
-ProgressBar::~ProgressBar() {
-  if (shown_) say("\r\033[K");
+ProgressBar::~ProgressBar() { wipe(); }
+
+void ProgressBar::wipe() {
+  if (std::exchange(shown_, false)) say("\r\033[K");
 }
 
 void ProgressBar::show(std::size_t done, std::size_t total) {

@@ -38,6 +38,7 @@ class ProgressBar {
   explicit ProgressBar(std::string_view label);
   ~ProgressBar();
   void show(std::size_t done, std::size_t total);
+  void wipe();  // before text goes to the same terminal; the next show() brings it back
 
  private:
   std::string label_;

@@ -135,7 +135,7 @@ std::span<const TokenId> Engine::step(int wanted) {
   }
   {
     const ScopedSeconds timer(metrics_.seconds.draft);
-    drafter_->observe({tree, verdict_, logits}, context_);
+    drafter_->observe({tree, verdict_, logits_}, context_);
     policy_->observe(tree, verdict_);
   }
   metrics_.record(tree, verdict_);

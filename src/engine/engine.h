@@ -6,15 +6,15 @@
 
 #include "draft/drafter.h"
 #include "src/base/metrics.h"
-#include "src/model/transformer.h"
+#include "src/model/language_model.h"
 #include "src/sample/logprobs.h"
 #include "verify/verifier.h"
 
 namespace tandem {
 
 struct EngineParts {
-  Transformer* target;  // outlives the engine
-  KvCache cache;        // of the target
+  LanguageModel* target;  // outlives the engine
+  KvCache cache;          // of the target
   std::unique_ptr<Drafter> drafter;
   std::unique_ptr<LengthPolicy> policy;
   std::unique_ptr<Verifier> verifier;
@@ -61,7 +61,7 @@ class Engine {
   const Verdict& last_verdict() const { return verdict_; }
   const Logits& last_logits() const { return logits_; }
   Sampler& sampler() { return sampler_; }  // its distributions are functions of their arguments: asking changes nothing
-  // Lets `trace` observe every pass of the target; see Transformer::set_trace.
+  // Lets `trace` observe every pass of the target; see LanguageModel::set_trace.
   void set_trace(ForwardTrace* trace) { target_.set_trace(trace); }
   Metrics& metrics() { return metrics_; }
   Drafter& drafter() { return *drafter_; }
@@ -76,7 +76,7 @@ class Engine {
   void verify_pass(const TokenTree& tree);
   void record_logprobs();
 
-  Transformer& target_;
+  LanguageModel& target_;
   KvCache cache_;
   std::unique_ptr<Drafter> drafter_;
   std::unique_ptr<LengthPolicy> policy_;

@@ -77,20 +77,44 @@ void Session::load(const DrafterFactory& make) {
   target_model_ =
       std::make_unique<Transformer>(target_.spec, *target_.file, *backend_, config_.runtime.prefill_chunk, context);
   const KvType kv_type = reference_ ? backend_->preferred_kv_type() : config_.runtime.kv_cache;
+  target_kv_type_ = kv_type;
   draft_kv_type_ = reference_ ? kv_type : config_.draft.kv_cache.value_or(kv_type);
+  context_ = context;
+  usable_ = usable_tokens(target_);
+  make_drafter_ = make;
+  drafter_setup_ = drafter_setup(context);
+  engine_ = std::make_unique<Engine>(make_engine(configured_engine()));
+}
 
-  const Noise noise{seed_, 0};
-  std::unique_ptr<Verifier> verifier = make_verifier(config_.verify.rule);
-  DrafterSetup setup = drafter_setup(context, noise);
+EngineChoice Session::configured_engine() const {
+  return {.draft_kind = config_.draft.kind,
+          .sampling = config_.sampling,
+          .seed = seed_,
+          .context = context_,
+          .target = target_model_.get(),
+          .draft = draft_model_.get(),
+          .verifier = nullptr};
+}
+
+Engine Session::make_engine(EngineChoice choice) const {
+  const Noise noise{choice.seed, 0};
+  std::unique_ptr<Verifier> verifier =
+      choice.verifier ? std::move(choice.verifier) : make_verifier(config_.verify.rule);
+  DrafterSetup setup = drafter_setup_;
+  setup.kind = choice.draft_kind;
+  setup.sampling = choice.sampling;
+  setup.noise = noise;
   setup.draw = verifier->draft_draw();
-  engine_ = std::make_unique<Engine>(EngineParts{
-      .target = target_model_.get(),
-      .cache = target_model_->make_cache(context, kv_type),
-      .drafter = make(setup),
+  setup.model = choice.draft;
+  setup.context = std::min(setup.context, choice.context);
+  return Engine({
+      .target = choice.target,
+      .cache = choice.target->make_cache(choice.context, target_kv_type_),
+      .drafter = make_drafter_(setup),
       .policy =
           std::make_unique<FixedLength>(config_.draft.length, config_.draft.max_nodes, config_.draft.min_probability),
       .verifier = std::move(verifier),
-      .sampler = Sampler(config_.sampling, noise, usable_tokens(target_)),
+      .sampler = Sampler(choice.sampling, noise, usable_),
       .prefill_chunk = config_.runtime.prefill_chunk,
       .logprobs = config_.logprobs,
   });
@@ -116,11 +140,8 @@ WeightOptions Session::draft_weights(const TokenMask& usable) const {
   return options;
 }
 
-DrafterSetup Session::drafter_setup(int context, const Noise& noise) {
+DrafterSetup Session::drafter_setup(int context) {
   DrafterSetup setup;
-  setup.kind = config_.draft.kind;
-  setup.sampling = config_.sampling;
-  setup.noise = noise;
   setup.min_match = config_.draft.ngram_min_match;
   setup.max_match = config_.draft.ngram_max_match;
   setup.context = context;
@@ -130,7 +151,6 @@ DrafterSetup Session::drafter_setup(int context, const Noise& noise) {
         std::min(context, checked_context(config_.draft.context, context, config_, "draft.context", *draft_));
     draft_model_ = std::make_unique<Transformer>(draft_->spec, *draft_->file, *backend_, config_.runtime.prefill_chunk,
                                                  setup.context, draft_weights(setup.mask));
-    setup.model = draft_model_.get();
     setup.kv_type = draft_kv_type_;
   }
   return setup;

@@ -11,9 +11,21 @@
 #include "src/engine/engine.h"
 #include "src/engine/generation.h"
 #include "src/engine/model_files.h"
+#include "src/model/transformer.h"
 #include "src/text/chat_template.h"
 
 namespace tandem {
+
+// What an engine over a session's models may have otherwise than the session's own.
+struct EngineChoice {
+  std::string draft_kind;
+  SamplingOptions sampling;
+  std::uint64_t seed;
+  int context;                         // tokens of its cache, at most the session's
+  LanguageModel* target;               // the session's, or what stands in for it; outlives the engine
+  LanguageModel* draft;                // the same; null without a draft model
+  std::unique_ptr<Verifier> verifier;  // null: the configured rule
+};
 
 class Session {
  public:
@@ -35,6 +47,10 @@ class Session {
   StopRules stop_rules(const std::atomic<bool>* cancel = nullptr) const;
 
   Engine& engine() { return *engine_; }
+  // The choice that gives the session's own engine, for callers to change.
+  EngineChoice configured_engine() const;
+  // One more engine over the session's models, with caches and a drafter of its own; the session outlives it.
+  Engine make_engine(EngineChoice choice) const;
   const Tokenizer& tokenizer() const { return *target_.tokenizer; }
   const Config& config() const { return config_; }
   const ModelFile& target() const { return target_; }
@@ -42,7 +58,7 @@ class Session {
   const Backend& backend() const { return *backend_; }
   std::uint64_t seed() const { return seed_; }
   int context() const { return engine_->cache().capacity(); }
-  KvType target_kv_type() const { return engine_->cache().type(); }
+  KvType target_kv_type() const { return target_kv_type_; }
   bool lossless() const { return engine_->verifier().lossless(); }
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
@@ -53,7 +69,7 @@ class Session {
   void open_models();
   void load(const DrafterFactory& make);
   WeightOptions draft_weights(const TokenMask& usable) const;
-  DrafterSetup drafter_setup(int context, const Noise& noise);
+  DrafterSetup drafter_setup(int context);
 
   Config config_;
   bool reference_;
@@ -63,9 +79,13 @@ class Session {
   std::optional<ModelFile> draft_;
   std::unique_ptr<ChatTemplate> template_;
   std::unique_ptr<Transformer> target_model_, draft_model_;
+  DrafterFactory make_drafter_;
+  DrafterSetup drafter_setup_;  // but for what an EngineChoice says
+  TokenMask usable_;            // ids that may be drawn
+  int context_ = 0;
   std::unique_ptr<Engine> engine_;
   std::uint64_t seed_ = 0;
-  KvType draft_kv_type_ = KvType::f16;
+  KvType target_kv_type_ = KvType::f16, draft_kv_type_ = KvType::f16;
   double load_seconds_ = 0;
   double single_row_seconds_ = 0;
 };

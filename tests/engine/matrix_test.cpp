@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -39,6 +40,19 @@ std::vector<Feature> features() {
          for (std::size_t i = 0; i < usable.size(); i += 3) usable[i] = false;
          o.mask = TokenMask(usable);
        }},
+      {"penalties",
+       [](RigOptions& o, StopRules&) {
+         o.sampling.repetition_penalty = 1.3;
+         o.sampling.presence_penalty = 0.4;
+         o.sampling.frequency_penalty = -0.2;
+         o.sampling.penalty_window = 12;  // leaves the prompt while the answer grows
+       }},
+      {"bias",
+       [](RigOptions& o, StopRules&) {
+         for (TokenId id = 0; id < kWords; id += 4) o.sampling.logit_bias.emplace_back(id, id % 8 == 0 ? 2 : -2);
+         o.sampling.logit_bias.emplace_back(3, -std::numeric_limits<double>::infinity());
+       }},
+      {"logprobs", [](RigOptions& o, StopRules&) { o.logprobs = 3; }, false},
       // Single letters: some come early, some late, and those of merged tokens end in the middle of one.
       {"stop_strings",
        [](RigOptions&, StopRules& rules) {
@@ -78,6 +92,18 @@ class Matrix : public ::testing::Test {
     }
   }
 
+  static void expect_equal_logprobs(const std::vector<TokenLogprobs>& drafted,
+                                    const std::vector<TokenLogprobs>& plain) {
+    ASSERT_EQ(drafted.size(), plain.size());
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_EQ(drafted[i].drawn.logprob, plain[i].drawn.logprob) << "token " << i;
+      for (int rank = 0; rank < plain[i].count; ++rank) {
+        EXPECT_EQ(drafted[i].best[rank].id, plain[i].best[rank].id) << "token " << i;
+        EXPECT_EQ(drafted[i].best[rank].logprob, plain[i].best[rank].logprob) << "token " << i;
+      }
+    }
+  }
+
   void check_cell(const std::string& kind, const std::vector<TokenId>& truth, const GenerationResult& plain,
                   const RigOptions& options, const StopRules& rules) {
     const GenerationResult drafted = answer(kind, truth, options, rules);
@@ -85,11 +111,13 @@ class Matrix : public ::testing::Test {
       EXPECT_EQ(drafted.ids, plain.ids);
       EXPECT_EQ(drafted.text, plain.text);
       EXPECT_EQ(drafted.stop_reason, plain.stop_reason);
+      expect_equal_logprobs(drafted.logprobs, plain.logprobs);
     } else {
       expect_in_support(drafted.ids, options);
       EXPECT_EQ(answer(kind, truth, options, rules).ids, drafted.ids);
       for (const std::string& stop : rules.strings) EXPECT_EQ(drafted.text.find(stop), std::string::npos) << stop;
     }
+    EXPECT_EQ(drafted.logprobs.size(), options.logprobs > 0 ? drafted.ids.size() : 0);
     EXPECT_EQ(drafted.metrics.generated, static_cast<std::int64_t>(drafted.ids.size()));
   }
 

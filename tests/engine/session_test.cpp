@@ -110,7 +110,7 @@ TEST_P(SessionTest, HeadKeepsTheRankedRowsAndTheEndTokens) {
   const std::string ranking = folder_.file("ranking.txt", "# most useful first\n40\n\n 7\n90\n");
   std::vector<TokenId> kept;
   const Session::DrafterFactory keep = [&](const DrafterSetup& setup) {
-    kept = setup.model->weights().head_tokens;
+    kept.assign(setup.model->head_tokens().begin(), setup.model->head_tokens().end());
     return make_drafter(setup);
   };
   const auto head = [&](const std::vector<std::string>& settings) {

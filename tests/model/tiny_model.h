@@ -241,7 +241,7 @@ inline std::vector<TokenId> random_tokens(std::mt19937_64& random, int count) {
 }
 
 // Runs tokens causally from the cache's end in chunks; returns the logits of the last token.
-inline std::vector<float> feed(Transformer& model, KvCache& cache, std::span<const TokenId> tokens, int chunk = 64) {
+inline std::vector<float> feed(LanguageModel& model, KvCache& cache, std::span<const TokenId> tokens, int chunk = 64) {
   std::vector<float> out;
   for (std::size_t done = 0; done < tokens.size();) {
     const std::span<const TokenId> rows = tokens.subspan(done, std::min<std::size_t>(chunk, tokens.size() - done));
@@ -256,7 +256,7 @@ inline std::vector<float> feed(Transformer& model, KvCache& cache, std::span<con
 }
 
 // A pass over all nodes of a tree; logits of every node.
-inline Logits feed(Transformer& model, KvCache& cache, const TokenTree& tree) {
+inline Logits feed(LanguageModel& model, KvCache& cache, const TokenTree& tree) {
   std::vector<TokenId> tokens;
   std::vector<Position> positions;
   std::vector<std::uint64_t> ancestors;
