@@ -8,23 +8,6 @@
 #include "src/base/error.h"
 
 namespace tandem {
-namespace {
-
-// Drafted tokens on the context, popped however the proposal ends.
-class Pushed {
- public:
-  explicit Pushed(Context& context) : context_(context), size_(context.size()) {}
-  ~Pushed() { context_.pop(context_.size() - size_); }
-  Pushed(const Pushed&) = delete;
-  Pushed& operator=(const Pushed&) = delete;
-
- private:
-  Context& context_;
-  int size_;
-};
-
-}  // namespace
-
 ModelDrafter::ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
                            TokenMask mask, DraftDraw draw)
     : model_(model),
@@ -46,28 +29,43 @@ std::string ModelDrafter::take_warning() { return std::exchange(warning_, {}); }
 
 const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
   tree_.clear(context.tokens().back());
-  const std::uint32_t start = context.position();
   const Pushed pushed(context);
+  extend(tree_, 0, context, policy);
+  return tree_;
+}
+
+DraftQuestion ModelDrafter::first(const TokenTree& tree, int node, std::span<const TokenId> tokens) const {
   double path_confidence = 1;
-  for (int node = 0; !tree_.full();) {
-    DraftQuestion question{tree_.depth(node) + 1, tree_.size(), path_confidence, -1, DraftSource::model};
-    if (!policy.allow_draft_step(question)) break;
-    if (node == 0 && !can_draft(context.tokens())) break;
-    if (context.size() > room_) break;
-    if (node == 0) forget_differences(context.tokens());
+  for (int i = node; i > 0; i = tree.parent(i)) path_confidence *= tree.confidence(i);
+  return {tree.depth(node) + 1,
+          tree.size(),
+          path_confidence,
+          -1,
+          DraftSource::model,
+          node,
+          static_cast<int>(tokens.size() - shared(tokens))};
+}
+
+int ModelDrafter::extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy) {
+  const std::uint32_t start = context.position() - static_cast<std::uint32_t>(tree.depth(node));
+  if (!can_draft(context.tokens())) return node;
+  for (DraftQuestion question = first(tree, node, context.tokens()); !tree.full();) {
+    if (context.size() > room_ || !policy.allow_draft_step(question)) break;
+    forget_differences(context.tokens());
     sampler_.distribution(feed(context.tokens()), context, proposal_);
     question.next_confidence = *std::max_element(proposal_.probabilities.begin(), proposal_.probabilities.end());
     if (!policy.allow_row(question)) break;
 
-    std::swap(tree_.set_proposal(node), proposal_);
-    node = tree_.draw_child(node, DraftSource::model, [&](const Distribution& q) {
+    std::swap(tree.set_proposal(node), proposal_);
+    node = tree.draw_child(node, DraftSource::model, [&](const Distribution& q) {
       return draw_ == DraftDraw::shared_noise ? sampler_.draw_with_noise(q, context.position())
-                                              : sampler_.draw(q, start, tree_.size(), DrawPurpose::draft);
+                                              : sampler_.draw(q, start, tree.size(), DrawPurpose::draft);
     });
-    path_confidence *= tree_.confidence(node);
-    context.push(tree_.token(node));
+    context.push(tree.token(node));
+    question = {tree.depth(node) + 1, tree.size(), question.path_confidence * tree.confidence(node), -1,
+                DraftSource::model,   node};
   }
-  return tree_;
+  return node;
 }
 
 // Whether the draft can follow these tokens at all; what stops it is said once.
@@ -88,13 +86,16 @@ bool ModelDrafter::can_draft(std::span<const TokenId> tokens) {
   return false;
 }
 
-// Cuts the cache back to what it shares with the committed tokens. The pending token always goes: its logits are
-// wanted.
-void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
+// Tokens that the cache shares with these. The pending token never counts: its logits are wanted.
+std::size_t ModelDrafter::shared(std::span<const TokenId> tokens) const {
   const std::size_t most = std::min(cached_.size(), tokens.size() - 1);
   const auto [first, other] =
       std::mismatch(cached_.begin(), cached_.begin() + static_cast<std::ptrdiff_t>(most), tokens.begin());
-  cached_.erase(first, cached_.end());
+  return static_cast<std::size_t>(first - cached_.begin());
+}
+
+void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
+  cached_.resize(shared(tokens));
   cache_.truncate(static_cast<int>(cached_.size()));
 }
 
