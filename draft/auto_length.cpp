@@ -13,7 +13,13 @@ constexpr int kProbeSpacing = 8;        // steps between two probes of a source,
 constexpr int kFirstDepth = 3;          // of a source that has shown nothing yet; what is accepted lets it grow
 constexpr int kGrowth = 2;
 constexpr int kLongestRun = 32;
-constexpr int kShortestHorizon = 128;  // tokens that catching up is expected to serve, when so many are still wanted
+// Tokens that catching up is expected to serve: as many more as came, and no fewer than these if they are wanted.
+constexpr int kShortestHorizon = 64;
+
+double confidence_of(const DraftQuestion& question) {
+  constexpr double kUnknown = 0.5;  // of a drafter that does not say
+  return question.next_confidence < 0 ? kUnknown : question.next_confidence;
+}
 
 }  // namespace
 
@@ -93,9 +99,7 @@ AutoLength::Run AutoLength::run_of_steps(const DraftQuestion& question) const {
 // A known candidate, whose draft step, if it took one, is spent, and what may follow it.
 AutoLength::Run AutoLength::run_of(const DraftQuestion& question) const {
   Run run = run_of_steps(question);
-  if (question.next_confidence >= 0) {
-    run.first_acceptance = calibration_.acceptance(question.source, has_children(question), question.next_confidence);
-  }
+  run.first_acceptance = calibration_.acceptance(question.source, has_children(question), confidence_of(question));
   run.first_seconds = 0;
   if (question.source != DraftSource::model) run.next_seconds = 0;
   return run;
@@ -160,8 +164,7 @@ bool AutoLength::allow_draft_step(const DraftQuestion& question) {
 bool AutoLength::allow_row(const DraftQuestion& question) {
   if (!fits(question)) return false;
   if (question.next_confidence >= 0 && question.next_confidence < min_probability_) return false;
-  if (question.next_confidence >= 0 && !has_children(question))
-    calibration_.ask(question.source, question.next_confidence);
+  if (!has_children(question)) calibration_.ask(question.source, confidence_of(question));
   const Run run = run_of(question);
   const bool probed = question.depth == 1 && probing_ == question.source;
   const double pass = costs_.target.seconds(question.nodes + 1) - costs_.target.seconds(question.nodes);
@@ -173,7 +176,7 @@ bool AutoLength::allow_row(const DraftQuestion& question) {
 void AutoLength::add_node(const DraftQuestion& question, double acceptance) {
   Node& parent = nodes_[static_cast<std::size_t>(parent_of(question))];
   nodes_[static_cast<std::size_t>(question.nodes)] = {
-      parent.reach * parent.left * acceptance, 1, question.next_confidence, 0, question.source, run_with(question)};
+      parent.reach * parent.left * acceptance, 1, confidence_of(question), 0, question.source, run_with(question)};
   parent.left *= 1 - acceptance;
   ++parent.children;
 }
@@ -190,7 +193,7 @@ void AutoLength::observe(const TokenTree& tree, const Verdict& verdict) {
     if ((verdict.tested >> node & 1) == 0) continue;
     const bool sibling = tree.next_child(tree.parent(node), tree.parent(node)) != node;
     const double confidence = nodes_[static_cast<std::size_t>(node)].confidence;
-    if (confidence >= 0) calibration_.observe(tree.source(node), sibling, confidence, (accepted >> node & 1) != 0);
+    calibration_.observe(tree.source(node), sibling, confidence, (accepted >> node & 1) != 0);
   }
   note_runs(tree, verdict);
   const double single = costs_.target.seconds(1);

@@ -18,7 +18,8 @@ struct DraftQuestion {
   int depth;               // depth the new node would have, from 1
   int nodes;               // nodes in the tree so far, node 0 included
   double path_confidence;  // product of confidences from the root to the parent
-  double next_confidence;  // in [0, 1]: the deterministic candidate's own, or max q; negative when not known yet
+  double next_confidence;  // in [0, 1]: the deterministic candidate's own, or max q (at temperature 0 before that);
+                           // negative when not known yet
   DraftSource source;
   int parent = -1;  // node that the new one would hang from; -1: the newest
   int feed = 1;     // a draft step: tokens that its pass runs, those included that the draft has to catch up on

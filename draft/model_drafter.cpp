@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/sample/logprobs.h"
 
 namespace tandem {
 ModelDrafter::ModelDrafter(Transformer& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
@@ -52,8 +54,9 @@ int ModelDrafter::extend(TokenTree& tree, int node, Context& context, LengthPoli
   for (DraftQuestion question = first(tree, node, context.tokens()); !tree.full();) {
     if (context.size() > room_ || !policy.allow_draft_step(question)) break;
     forget_differences(context.tokens());
-    sampler_.distribution(feed(context.tokens()), context, proposal_);
-    question.next_confidence = *std::max_element(proposal_.probabilities.begin(), proposal_.probabilities.end());
+    const std::span<const float> logits = feed(context.tokens());
+    sampler_.distribution(logits, context, proposal_);
+    question.next_confidence = confidence(logits);
     if (!policy.allow_row(question)) break;
 
     std::swap(tree.set_proposal(node), proposal_);
@@ -66,6 +69,14 @@ int ModelDrafter::extend(TokenTree& tree, int node, Context& context, LengthPoli
                 DraftSource::model,   node};
   }
   return node;
+}
+
+// Of the best token of proposal_. At temperature 0 that is sure to be drawn, which says nothing of how sure the model
+// is.
+double ModelDrafter::confidence(std::span<const float> logits) const {
+  if (!sampler_.greedy()) return *std::max_element(proposal_.probabilities.begin(), proposal_.probabilities.end());
+  const double probability = std::exp(logits[static_cast<std::size_t>(proposal_.tokens.front())] - log_sum_exp(logits));
+  return std::isfinite(probability) ? probability : 1;
 }
 
 // Whether the draft can follow these tokens at all; what stops it is said once.

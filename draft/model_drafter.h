@@ -39,6 +39,7 @@ class ModelDrafter final : public Drafter {
 
  private:
   bool can_draft(std::span<const TokenId> tokens);
+  double confidence(std::span<const float> logits) const;
   std::size_t shared(std::span<const TokenId> tokens) const;
   void forget_differences(std::span<const TokenId> tokens);
   std::span<const float> feed(std::span<const TokenId> tokens);

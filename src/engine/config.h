@@ -18,14 +18,16 @@ struct TargetConfig {
 };
 
 struct DraftConfig {
-  std::string kind = "ngram";  // none, model, ngram
+  std::string kind = "ngram";  // none, model, ngram, hybrid
   std::string model;           // resolved path; empty = unset
   std::optional<int> context;  // unset: as the target
-  int length = 4;              // 0..63
+  std::optional<int> length;   // 0..63; unset: auto
   int max_nodes = 16;          // 1..64, node 0 included; length + 1 if larger
   double min_probability = 0;
   std::optional<KvType> kv_cache;  // unset: as runtime.kv_cache
   int ngram_min_match = 2, ngram_max_match = 64;
+
+  bool uses_model() const { return kind == "model" || kind == "hybrid"; }
 };
 
 struct VerifyConfig {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "draft/auto_length.h"
 #include "kernels/registry.h"
 #include "src/base/error.h"
 #include "src/base/stopwatch.h"
@@ -46,7 +47,7 @@ Session::Session(Config config, bool reference, const DrafterFactory& make)
 
 void Session::open_models() {
   target_ = open_model(config_.target.model);
-  if (config_.draft.kind == "model") {
+  if (config_.draft.uses_model()) {
     draft_ = open_model(config_.draft.model);
     require_same_vocabulary(target_.tokenizer->vocabulary(), draft_->tokenizer->vocabulary(), target_.file->name(),
                             draft_->file->name());
@@ -86,8 +87,7 @@ void Session::load(const DrafterFactory& make) {
       .target = target_model_.get(),
       .cache = target_model_->make_cache(context, kv_type),
       .drafter = make(setup),
-      .policy =
-          std::make_unique<FixedLength>(config_.draft.length, config_.draft.max_nodes, config_.draft.min_probability),
+      .policy = make_policy(),
       .verifier = std::move(verifier),
       .sampler = Sampler(config_.sampling, noise, usable_tokens(target_)),
       .prefill_chunk = config_.runtime.prefill_chunk,
@@ -113,6 +113,21 @@ DrafterSetup Session::drafter_setup(int context, const Noise& noise) {
     setup.mask = usable_tokens(target_, &*draft_);
   }
   return setup;
+}
+
+// Under these rules the draws of a step depend on how much was drafted, so a fixed seed gives one text only if nothing
+// that a clock says decides about it.
+bool Session::text_depends_on_lengths() const {
+  return config_.sampling.temperature > 0 && config_.verify.rule != "coupled";
+}
+
+std::unique_ptr<LengthPolicy> Session::make_policy() {
+  const DraftConfig& draft = config_.draft;
+  if (draft.length) return std::make_unique<FixedLength>(*draft.length, draft.max_nodes, draft.min_probability);
+  if (draft.kind == "none") return std::make_unique<FixedLength>(0, 1, 0);
+  costs_ = cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
+  const bool refresh = !(config_.seed && text_depends_on_lengths());
+  return std::make_unique<AutoLength>(costs_->model(), draft.max_nodes, draft.min_probability, refresh);
 }
 
 std::vector<TokenId> Session::encode_raw(std::string_view text) const {

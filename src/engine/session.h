@@ -8,6 +8,7 @@
 
 #include "draft/registry.h"
 #include "src/engine/config.h"
+#include "src/engine/cost_table.h"
 #include "src/engine/engine.h"
 #include "src/engine/generation.h"
 #include "src/engine/model_files.h"
@@ -47,12 +48,16 @@ class Session {
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
   double single_row_seconds() const { return single_row_seconds_; }  // T(1) at an empty cache, measured at load
+  // The costs behind draft.length auto; nothing where that decides nothing.
+  const std::optional<CostTable>& costs() const { return costs_; }
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
 
  private:
   void open_models();
   void load(const DrafterFactory& make);
   DrafterSetup drafter_setup(int context, const Noise& noise);
+  std::unique_ptr<LengthPolicy> make_policy();
+  bool text_depends_on_lengths() const;
 
   Config config_;
   bool reference_;
@@ -62,6 +67,7 @@ class Session {
   std::optional<ModelFile> draft_;
   std::unique_ptr<ChatTemplate> template_;
   std::unique_ptr<Transformer> target_model_, draft_model_;
+  std::optional<CostTable> costs_;
   std::unique_ptr<Engine> engine_;
   std::uint64_t seed_ = 0;
   KvType draft_kv_type_ = KvType::f16;

@@ -47,7 +47,8 @@ std::vector<Feature> features() {
   };
 }
 
-const std::vector<std::string> kDrafters{"none", "model", "ngram", "random-tree", "wrong", "oracle", "duplicates"};
+const std::vector<std::string> kDrafters{"none",        "model", "ngram",  "hybrid",
+                                         "random-tree", "wrong", "oracle", "duplicates"};
 
 class Matrix : public ::testing::Test {
  protected:
@@ -119,6 +120,7 @@ TEST_P(Cells, Hold) {
     truth.insert(truth.end(), ids.begin(), ids.end());
     const GenerationResult plain = answer("none", {}, options, rules);
     for (const std::string& kind : kDrafters) {
+      options.length = kind == "hybrid" ? kAuto : 4;
       SCOPED_TRACE(feature.name + ", " + options.rule + ", " + kind + ", temperature " + std::to_string(temperature));
       check_cell(kind, truth, plain, options, rules);
     }
