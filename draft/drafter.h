@@ -19,6 +19,19 @@ struct Observation {
   const Logits& logits;
 };
 
+// Drafted tokens on the context, popped however the proposal ends.
+class Pushed {
+ public:
+  explicit Pushed(Context& context) : context_(context), size_(context.size()) {}
+  ~Pushed() { context_.pop(context_.size() - size_); }
+  Pushed(const Pushed&) = delete;
+  Pushed& operator=(const Pushed&) = delete;
+
+ private:
+  Context& context_;
+  int size_;
+};
+
 class Drafter {
  public:
   virtual ~Drafter() = default;

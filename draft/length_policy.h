@@ -18,8 +18,11 @@ struct DraftQuestion {
   int depth;               // depth the new node would have, from 1
   int nodes;               // nodes in the tree so far, node 0 included
   double path_confidence;  // product of confidences from the root to the parent
-  double next_confidence;  // in [0, 1]: the deterministic candidate's own, or max q; negative when not known yet
+  double next_confidence;  // in [0, 1]: the deterministic candidate's own, or max q (at temperature 0 before that);
+                           // negative when not known yet
   DraftSource source;
+  int parent = -1;  // node that the new one would hang from; -1: the newest
+  int feed = 1;     // a draft step: tokens that its pass runs, those included that the draft has to catch up on
 };
 
 class LengthPolicy {
@@ -30,8 +33,22 @@ class LengthPolicy {
   virtual bool allow_draft_step(const DraftQuestion& question) = 0;
   // May one more row (node) go into the tree?
   virtual bool allow_row(const DraftQuestion& question) = 0;
+  // A drafter with two sources asks: is the chain that begins with the known candidate `known` worth more than one by
+  // draft steps, of which `step` would be the first? Nothing is spent by asking.
+  // Without costs to go by: if the candidate is reliable.
+  virtual bool prefers(const DraftQuestion& known, const DraftQuestion& /*step*/) {
+    return known.next_confidence >= kReliable;
+  }
   virtual void observe(const TokenTree& tree, const Verdict& verdict) = 0;
+  // What the last proposal took, and the target's pass over its `rows` rows.
+  virtual void observe_seconds(double /*propose*/, double /*pass*/, int /*rows*/) {}
+  // A new prompt follows: forgets what was learned from the text, so that each answer is as in a fresh process.
+  virtual void reset() {}
   virtual std::string_view name() const = 0;
+
+ private:
+  // A repeat of five tokens by Laplace's rule, as in SAM decoding (arXiv 2411.10666).
+  static constexpr double kReliable = 6.0 / 7;
 };
 
 // Always the same length: up to `length` deep and `max_nodes` nodes within the budget; a path ends before a candidate

@@ -2,27 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/sample/logprobs.h"
 
 namespace tandem {
 namespace {
-
-// Drafted tokens on the context, popped however the proposal ends.
-class Pushed {
- public:
-  explicit Pushed(Context& context) : context_(context), size_(context.size()) {}
-  ~Pushed() { context_.pop(context_.size() - size_); }
-  Pushed(const Pushed&) = delete;
-  Pushed& operator=(const Pushed&) = delete;
-
- private:
-  Context& context_;
-  int size_;
-};
 
 // A row of logits must leave something to draw. Tokens of the text may get rows too, but a text need not have any.
 void require_drawable(std::span<const TokenId> head_tokens, const SamplingOptions& sampling, const TokenMask& mask) {
@@ -61,31 +50,54 @@ std::string ModelDrafter::take_warning() { return std::exchange(warning_, {}); }
 
 const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
   tree_.clear(context.tokens().back());
-  const std::uint32_t start = context.position();
   const Pushed pushed(context);
+  extend(tree_, 0, context, policy);
+  return tree_;
+}
+
+DraftQuestion ModelDrafter::first(const TokenTree& tree, int node, std::span<const TokenId> tokens) const {
   double path_confidence = 1;
-  for (int node = 0; !tree_.full();) {
-    DraftQuestion question{tree_.depth(node) + 1, tree_.size(), path_confidence, -1, DraftSource::model};
-    if (!policy.allow_draft_step(question)) break;
-    if (node == 0 && !can_draft(context.tokens())) break;
-    if (context.size() > room_) break;
-    if (node == 0) {
-      forget_differences(context.tokens());
-      model_.follow(context.tokens());
-    }
-    sampler_.distribution(feed(context.tokens()), context, proposal_);
-    question.next_confidence = *std::max_element(proposal_.probabilities.begin(), proposal_.probabilities.end());
+  for (int i = node; i > 0; i = tree.parent(i)) path_confidence *= tree.confidence(i);
+  return {tree.depth(node) + 1,
+          tree.size(),
+          path_confidence,
+          -1,
+          DraftSource::model,
+          node,
+          static_cast<int>(tokens.size() - shared(tokens))};
+}
+
+int ModelDrafter::extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy) {
+  const std::uint32_t start = context.position() - static_cast<std::uint32_t>(tree.depth(node));
+  if (!can_draft(context.tokens())) return node;
+  bool followed = false;
+  for (DraftQuestion question = first(tree, node, context.tokens()); !tree.full();) {
+    if (context.size() > room_ || !policy.allow_draft_step(question)) break;
+    forget_differences(context.tokens());
+    if (!std::exchange(followed, true)) model_.follow(context.tokens());
+    const std::span<const float> logits = feed(context.tokens());
+    sampler_.distribution(logits, context, proposal_);
+    question.next_confidence = confidence(logits);
     if (!policy.allow_row(question)) break;
 
-    std::swap(tree_.set_proposal(node), proposal_);
-    node = tree_.draw_child(node, DraftSource::model, [&](const Distribution& q) {
+    std::swap(tree.set_proposal(node), proposal_);
+    node = tree.draw_child(node, DraftSource::model, [&](const Distribution& q) {
       return draw_ == DraftDraw::shared_noise ? sampler_.draw_with_noise(q, context.position())
-                                              : sampler_.draw(q, start, tree_.size(), DrawPurpose::draft);
+                                              : sampler_.draw(q, start, tree.size(), DrawPurpose::draft);
     });
-    path_confidence *= tree_.confidence(node);
-    context.push(tree_.token(node));
+    context.push(tree.token(node));
+    question = {tree.depth(node) + 1, tree.size(), question.path_confidence * tree.confidence(node), -1,
+                DraftSource::model,   node};
   }
-  return tree_;
+  return node;
+}
+
+// Of the best token of proposal_. At temperature 0 that is sure to be drawn, which says nothing of how sure the model
+// is.
+double ModelDrafter::confidence(std::span<const float> logits) const {
+  if (!sampler_.greedy()) return *std::max_element(proposal_.probabilities.begin(), proposal_.probabilities.end());
+  const double probability = std::exp(logits[static_cast<std::size_t>(proposal_.tokens.front())] - log_sum_exp(logits));
+  return std::isfinite(probability) ? probability : 1;
 }
 
 // Whether the draft can follow these tokens at all; what stops it is said once.
@@ -106,13 +118,16 @@ bool ModelDrafter::can_draft(std::span<const TokenId> tokens) {
   return false;
 }
 
-// Cuts the cache back to what it shares with the committed tokens. The pending token always goes: its logits are
-// wanted.
-void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
+// Tokens that the cache shares with these. The pending token never counts: its logits are wanted.
+std::size_t ModelDrafter::shared(std::span<const TokenId> tokens) const {
   const std::size_t most = std::min(cached_.size(), tokens.size() - 1);
   const auto [first, other] =
       std::mismatch(cached_.begin(), cached_.begin() + static_cast<std::ptrdiff_t>(most), tokens.begin());
-  cached_.erase(first, cached_.end());
+  return static_cast<std::size_t>(first - cached_.begin());
+}
+
+void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
+  cached_.resize(shared(tokens));
   cache_.truncate(static_cast<int>(cached_.size()));
 }
 

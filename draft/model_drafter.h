@@ -27,6 +27,12 @@ class ModelDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "model"; }
 
+  // The parts of propose(), for a drafter that fills a tree from more than one source. extend() hangs a chain below
+  // `node`, whose path `context` ends with, and returns the last node; tokens pushed on the context are the caller's to
+  // pop. first() is the question that extend() would begin with.
+  int extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy);
+  DraftQuestion first(const TokenTree& tree, int node, std::span<const TokenId> tokens) const;
+
   // Tokens whose keys and values the cache holds: after a proposal that drafted, the context and all drafted tokens but
   // the last.
   std::span<const TokenId> cached() const { return cached_; }
@@ -34,6 +40,8 @@ class ModelDrafter final : public Drafter {
 
  private:
   bool can_draft(std::span<const TokenId> tokens);
+  double confidence(std::span<const float> logits) const;
+  std::size_t shared(std::span<const TokenId> tokens) const;
   void forget_differences(std::span<const TokenId> tokens);
   std::span<const float> feed(std::span<const TokenId> tokens);
 

@@ -18,6 +18,7 @@ NgramDrafter::NgramDrafter(int min_match, int max_match, int tokens)
     fail(ErrorKind::config, "draft.ngram: expected 1 <= min_match <= max_match, got {} and {}", min_match, max_match);
   }
   text_.reserve(static_cast<std::size_t>(tokens));
+  path_.reserve(kMaxTreeNodes);
 }
 
 void NgramDrafter::reset() {
@@ -27,7 +28,7 @@ void NgramDrafter::reset() {
 
 // An automaton cannot forget its newest tokens, so a context that is no extension of the text (tokens were cut, another
 // prompt began) is read anew.
-void NgramDrafter::follow(std::span<const TokenId> tokens) {
+void NgramDrafter::read(std::span<const TokenId> tokens) {
   const bool extends = tokens.size() >= text_.size() && std::equal(text_.begin(), text_.end(), tokens.begin());
   if (!extends) reset();
   for (const TokenId token : tokens.subspan(text_.size())) {
@@ -38,23 +39,50 @@ void NgramDrafter::follow(std::span<const TokenId> tokens) {
 
 const TokenTree& NgramDrafter::propose(Context& context, LengthPolicy& policy) {
   tree_.clear(context.tokens().back());
-  follow(context.tokens());
-  const SuffixAutomaton::Match match = automaton_.match();
-  if (match.length < min_match_) return tree_;
-
-  double path_confidence = 1;
-  for (int node = 0; !tree_.full();) {
-    const int depth = tree_.depth(node) + 1;
-    const double confidence = confidence_after(std::min(match.length, max_match_) + depth - 1);
-    if (!policy.allow_row({depth, tree_.size(), path_confidence, confidence, DraftSource::ngram})) break;
-    // Past the end of the text the continuation is the proposal itself: the text repeats with the match's period.
-    const int from = match.end + depth;
-    const int beyond = from - static_cast<int>(text_.size());
-    const TokenId token = beyond < 0 ? text_[from] : tree_.token(beyond + 1);
-    node = tree_.add(node, token, ChildKind::deterministic, DraftSource::ngram, static_cast<float>(confidence));
-    path_confidence *= confidence;
-  }
+  read(context.tokens());
+  extend(tree_, 0, policy);
   return tree_;
+}
+
+// Leaves the tokens of the path in path_.
+SuffixAutomaton::Match NgramDrafter::match_after(const TokenTree& tree, int node) {
+  path_.clear();
+  SuffixAutomaton::Match match = automaton_.match();
+  for (int i = 1; i <= node; ++i) {
+    if ((tree.ancestors(node) >> i & 1) == 0) continue;
+    path_.push_back(tree.token(i));
+    match = automaton_.follow(match, tree.token(i));
+  }
+  return match;
+}
+
+DraftQuestion NgramDrafter::question(const TokenTree& tree, int node, int length) const {
+  double path_confidence = 1;
+  for (int i = node; i > 0; i = tree.parent(i)) path_confidence *= tree.confidence(i);
+  return {tree.depth(node) + 1, tree.size(), path_confidence, confidence_after(length), DraftSource::ngram, node};
+}
+
+std::optional<DraftQuestion> NgramDrafter::first(const TokenTree& tree, int node) {
+  const int length = match_after(tree, node).length;
+  if (length < min_match_ || tree.full()) return std::nullopt;
+  return question(tree, node, std::min(length, max_match_));
+}
+
+int NgramDrafter::extend(TokenTree& tree, int node, LengthPolicy& policy) {
+  const SuffixAutomaton::Match match = match_after(tree, node);
+  if (match.length < min_match_) return node;
+  for (int count = 1; !tree.full(); ++count) {
+    const DraftQuestion next = question(tree, node, std::min(match.length, max_match_) + count - 1);
+    if (!policy.allow_row(next)) break;
+    // Past the end of the text the continuation is the proposal itself: the text repeats with the match's period.
+    const int from = match.end + count;
+    const int beyond = from - static_cast<int>(text_.size());
+    const TokenId token = beyond < 0 ? text_[from] : path_[beyond];
+    node =
+        tree.add(node, token, ChildKind::deterministic, DraftSource::ngram, static_cast<float>(next.next_confidence));
+    path_.push_back(token);
+  }
+  return node;
 }
 
 }  // namespace tandem

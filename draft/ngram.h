@@ -1,5 +1,6 @@
 // Drafts what followed the last time: the text's longest suffix that occurred before is continued as it was then.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "draft/drafter.h"
@@ -20,14 +21,23 @@ class NgramDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "ngram"; }
 
+  // The parts of propose(), for a drafter that fills a tree from more than one source. read() takes in the committed
+  // tokens. extend() hangs the continuation of the longest repeat below `node`, whose path `tree` holds, and returns
+  // the last node, `node` itself when there is none. first() is the question that extend() would begin with, if any.
+  void read(std::span<const TokenId> committed);
+  int extend(TokenTree& tree, int node, LengthPolicy& policy);
+  std::optional<DraftQuestion> first(const TokenTree& tree, int node);
+
   const SuffixAutomaton& automaton() const { return automaton_; }
 
  private:
-  void follow(std::span<const TokenId> tokens);
+  SuffixAutomaton::Match match_after(const TokenTree& tree, int node);
+  DraftQuestion question(const TokenTree& tree, int node, int length) const;
 
   int min_match_, max_match_;
   SuffixAutomaton automaton_;
   std::vector<TokenId> text_;  // what the automaton holds
+  std::vector<TokenId> path_;  // of the tree, below the pending token
   TokenTree tree_;
 };
 

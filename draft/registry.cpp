@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "draft/hybrid.h"
 #include "draft/model_drafter.h"
 #include "draft/ngram.h"
 #include "draft/none.h"
@@ -14,13 +15,15 @@ namespace {
 
 std::unique_ptr<Drafter> make_none(const DrafterSetup&) { return std::make_unique<NoneDrafter>(); }
 
-std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) {
-  if (setup.model == nullptr) fail(ErrorKind::config, "draft.kind: model needs a draft model, got no draft.model");
+std::unique_ptr<ModelDrafter> make_model_drafter(const DrafterSetup& setup) {
+  if (setup.model == nullptr) {
+    fail(ErrorKind::config, "draft.kind: {} needs a draft model, got no draft.model", setup.kind);
+  }
   return std::make_unique<ModelDrafter>(*setup.model, setup.context, setup.kv_type, setup.sampling, setup.noise,
                                         setup.mask, setup.draw);
 }
 
-std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) {
+std::unique_ptr<NgramDrafter> make_ngram_drafter(const DrafterSetup& setup) {
   return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context);
 }
 
@@ -28,12 +31,19 @@ std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) {
   return std::make_unique<RecycleDrafter>(setup.mask);
 }
 
+std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) { return make_model_drafter(setup); }
+std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) { return make_ngram_drafter(setup); }
+
+std::unique_ptr<Drafter> make_hybrid(const DrafterSetup& setup) {
+  return std::make_unique<HybridDrafter>(make_model_drafter(setup), make_ngram_drafter(setup));
+}
+
 struct Entry {
   std::string_view kind;
   std::unique_ptr<Drafter> (*make)(const DrafterSetup&);
 };
 constexpr std::array kDrafters{Entry{"none", make_none}, Entry{"model", make_model}, Entry{"ngram", make_ngram},
-                               Entry{"recycle", make_recycle}};
+                               Entry{"recycle", make_recycle}, Entry{"hybrid", make_hybrid}};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace tandem {
 
 // What the drafters may need; each takes its part.
 struct DrafterSetup {
-  std::string kind;          // none, model, ngram, recycle
+  std::string kind;          // none, model, ngram, recycle, hybrid
   SamplingOptions sampling;  // as the target's
   Noise noise;
   DraftDraw draw = DraftDraw::independent;  // what the rule asks for

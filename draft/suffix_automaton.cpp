@@ -58,8 +58,20 @@ void SuffixAutomaton::append(TokenId token) {
   }
   // The whole text's link is its longest suffix that occurs elsewhere, which is the match: no second walk is needed.
   states_[whole].link = next;
-  match_ = {states_[next].length, states_[next].end};
+  match_ = {states_[next].length, states_[next].end, next};
   for (int i = 0; i < kRefreshedStates && next > 0; ++i, next = states_[next].link) states_[next].end = end;
+}
+
+SuffixAutomaton::Match SuffixAutomaton::follow(const Match& match, TokenId token) const {
+  int state = match.state, length = match.length;
+  int edge = find_edge(state, token);
+  while (edge < 0 && (state = states_[state].link) >= 0) {
+    length = states_[state].length;
+    edge = find_edge(state, token);
+  }
+  if (edge < 0) return {};
+  const int next = edges_[edge].to;
+  return {length + 1, states_[next].end, next};
 }
 
 int SuffixAutomaton::clone(int state, int length) {

@@ -23,8 +23,11 @@ class SuffixAutomaton {
   struct Match {
     int length = 0;  // 0: the last token is new
     int end = -1;    // place of the last token of an earlier occurrence, the latest known one; -1 without a match
+    int state = 0;   // of the automaton, for follow()
   };
   Match match() const { return match_; }
+  // The match that `token` would lead to if it came next, `match` being that of what is before it. Adds nothing.
+  Match follow(const Match& match, TokenId token) const;
 
   int size() const { return size_; }  // tokens of the text
   int states() const { return static_cast<int>(states_.size()); }

@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kAnyCount = std::numeric_limits<std::int32_t>::max();
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr int kLongestChain = 63;  // node 0 of a tree of 64 is the pending token
-constexpr int kDefaultLength = 4;
 constexpr int kDefaultNodes = 16;
 
 // Refuses a value that is valid but belongs to a feature that this version lacks.
@@ -46,18 +45,17 @@ TargetConfig read_target(const Options& section) {
 }
 
 void read_draft_lengths(const Options& section, DraftConfig& draft) {
-  const auto length = section.integer_or("length", "auto", kDefaultLength, 0, kLongestChain,
-                                         "Tokens proposed in each step; 0 decodes plainly (auto is not available in "
-                                         "this version).");
-  require_landed(section, "length", length.has_value(), fmt::format("0..{}", kLongestChain));
-  draft.length = static_cast<int>(*length);
+  draft.length = to_int(section.integer_or("length", "auto", std::nullopt, 0, kLongestChain,
+                                           "Tokens proposed in each step; 0 decodes plainly; auto proposes what "
+                                           "brings the most tokens a second, by measured costs and acceptance."));
   const auto nodes = section.optional_integer("max_nodes", "16, or draft.length + 1 if larger", 1, kMaxTreeNodes,
                                               "Most rows of one verification pass, the pending token included.");
-  if (nodes && *nodes < draft.length + 1) {
+  const int least = draft.length.value_or(0) + 1;
+  if (nodes && *nodes < least) {
     section.refuse("max_nodes", fmt::format("expected at least {} (draft.length {} and the pending token), got {}",
-                                            draft.length + 1, draft.length, *nodes));
+                                            least, *draft.length, *nodes));
   }
-  draft.max_nodes = nodes ? static_cast<int>(*nodes) : std::max(kDefaultNodes, draft.length + 1);
+  draft.max_nodes = nodes ? static_cast<int>(*nodes) : std::max(kDefaultNodes, least);
   draft.min_probability = section.real(
       "min_probability", 0, {0, 1}, "A model draft stops early at a token that it gives less probability than this.");
 }
@@ -108,18 +106,16 @@ void read_draft_unlanded(const Options& section) {
 DraftConfig read_draft(const Options& section) {
   DraftConfig draft;
   const auto kind = section.optional_choice(
-      "kind", "model if draft.model is set, else ngram", {"none", "model", "ngram", "recycle", "hybrid"},
-      "What proposes tokens: nothing, a smaller model, repeats in the text, or what "
-      "the target thought likely after the same token before (hybrid is not "
-      "available in this version).");
-  require_landed(section, "kind", kind != "hybrid", "none, model, ngram or recycle");
+      "kind", "hybrid if draft.model is set, else ngram", {"none", "model", "ngram", "recycle", "hybrid"},
+      "What proposes tokens: nothing, a smaller model, repeats in the text, what the "
+      "target thought likely after the same token before, or model and repeats.");
   draft.model = section
                     .path("model", "unset",
                           "GGUF file of the smaller model, with the target's vocabulary; found like target.model.")
                     .value_or("");
-  draft.kind = kind.value_or(draft.model.empty() ? "ngram" : "model");
-  if (draft.kind == "model" && draft.model.empty()) {
-    section.refuse("kind", "model needs draft.model, the GGUF file of a smaller model, which is not set");
+  draft.kind = kind.value_or(draft.model.empty() ? "ngram" : "hybrid");
+  if (draft.uses_model() && draft.model.empty()) {
+    section.refuse("kind", draft.kind + " needs draft.model, the GGUF file of a smaller model, which is not set");
   }
   draft.context = to_int(section.optional_integer("context", "as the target", 16, kAnyCount,
                                                   "Most tokens that fit in the draft model's cache."));
@@ -305,8 +301,8 @@ std::string draft_yaml(const DraftConfig& draft) {
   std::string yaml = "draft:\n";
   yaml += fmt::format("  kind: {}\n  model: {}\n  context: {}\n", draft.kind, text_or_null(draft.model),
                       or_null(draft.context));
-  yaml += fmt::format("  length: {}\n  max_nodes: {}\n  min_probability: {}\n", draft.length, draft.max_nodes,
-                      draft.min_probability);
+  yaml += fmt::format("  length: {}\n  max_nodes: {}\n  min_probability: {}\n",
+                      draft.length ? fmt::to_string(*draft.length) : "auto", draft.max_nodes, draft.min_probability);
   yaml += fmt::format("  kv_cache: {}\n", draft.kv_cache ? name_of(*draft.kv_cache) : "null");
   yaml += fmt::format("  head_rows: {}\n  head_ranking: {}\n  quantize: {}\n",
                       draft.head_rows ? fmt::to_string(*draft.head_rows) : "all", text_or_null(draft.head_ranking),

@@ -18,10 +18,10 @@ struct TargetConfig {
 };
 
 struct DraftConfig {
-  std::string kind = "ngram";  // none, model, ngram, recycle
+  std::string kind = "ngram";  // none, model, ngram, recycle, hybrid
   std::string model;           // resolved path; empty = unset
   std::optional<int> context;  // unset: as the target
-  int length = 4;              // 0..63
+  std::optional<int> length;   // 0..63; unset: auto
   int max_nodes = 16;          // 1..64, node 0 included; length + 1 if larger
   double min_probability = 0;
   std::optional<KvType> kv_cache;  // unset: as runtime.kv_cache
@@ -29,6 +29,8 @@ struct DraftConfig {
   std::string head_ranking;        // resolved path; empty = by id
   std::string quantize = "none";   // none, q4_0, q8_0
   int ngram_min_match = 2, ngram_max_match = 64;
+
+  bool uses_model() const { return kind == "model" || kind == "hybrid"; }
 };
 
 struct VerifyConfig {

@@ -43,6 +43,7 @@ int Engine::start(std::span<const TokenId> prompt) {
   context_.push(prompt);
   metrics_ = {};
   tree_ = nullptr;
+  policy_->reset();
   return kept;
 }
 
@@ -117,7 +118,9 @@ std::span<const TokenId> Engine::step(int wanted) {
   assert(cache_.size() == context_.size() - 1);
   const int base = cache_.size();
   const int committed = context_.size();
+  const StageSeconds before = metrics_.seconds;
   const TokenTree& tree = propose(wanted);
+  const double propose_seconds = metrics_.seconds.draft - before.draft;
   tree_ = &tree;
   assert(tree.token(0) == context_.tokens().back());
   verify_pass(tree);
@@ -137,6 +140,7 @@ std::span<const TokenId> Engine::step(int wanted) {
     const ScopedSeconds timer(metrics_.seconds.draft);
     drafter_->observe({tree, verdict_, logits_}, context_);
     policy_->observe(tree, verdict_);
+    policy_->observe_seconds(propose_seconds, metrics_.seconds.verify - before.verify, tree.size());
   }
   metrics_.record(tree, verdict_);
   metrics_.generated += context_.size() - committed;

@@ -121,6 +121,15 @@ Json model_json(const ModelFile& model, KvType kv_type) {
           {"kv_cache", name_of(kv_type)}};
 }
 
+Json costs_json(const CostTable& costs) {
+  const auto list = [](const std::vector<RowSeconds>& curve) {
+    Json points = Json::array();
+    for (const RowSeconds& point : curve) points.push_back({{"rows", point.rows}, {"seconds", point.seconds}});
+    return points;
+  };
+  return {{"origin", costs.origin}, {"target", list(costs.target)}, {"draft", list(costs.draft)}};
+}
+
 // Expected tokens a step of a chain of `length` drafts accepted with probability `a` each (algorithms.md section 1).
 double expected_tokens(double a, double length) {
   return a >= 1 ? length + 1 : (1 - std::pow(a, length + 1)) / (1 - a);
@@ -184,7 +193,8 @@ Json settings_json(const Session& session) {
                    {"verify_rule", c.verify.rule},
                    {"lossless", session.lossless()},
                    {"draft_kind", c.draft.kind},
-                   {"draft_length", c.draft.length}};
+                   {"draft_length", c.draft.length ? Json(*c.draft.length) : Json("auto")},
+                   {"cost_table", session.costs() ? costs_json(*session.costs()) : Json(nullptr)}};
   settings["effective_yaml"] = to_valid_utf8(effective);
   return settings;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "draft/auto_length.h"
 #include "draft/head_ranking.h"
 #include "kernels/registry.h"
 #include "src/base/error.h"
@@ -47,7 +48,7 @@ Session::Session(Config config, bool reference, const DrafterFactory& make)
 
 void Session::open_models() {
   target_ = open_model(config_.target.model);
-  if (config_.draft.kind == "model") {
+  if (config_.draft.uses_model()) {
     draft_ = open_model(config_.draft.model);
     require_same_vocabulary(target_.tokenizer->vocabulary(), draft_->tokenizer->vocabulary(), target_.file->name(),
                             draft_->file->name());
@@ -83,6 +84,9 @@ void Session::load(const DrafterFactory& make) {
   usable_ = usable_tokens(target_);
   make_drafter_ = make;
   drafter_setup_ = drafter_setup(context);
+  if (!config_.draft.length && config_.draft.kind != "none") {
+    costs_ = cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
+  }
   engine_ = std::make_unique<Engine>(make_engine(configured_engine()));
 }
 
@@ -111,8 +115,7 @@ Engine Session::make_engine(EngineChoice choice) const {
       .target = choice.target,
       .cache = choice.target->make_cache(choice.context, target_kv_type_),
       .drafter = make_drafter_(setup),
-      .policy =
-          std::make_unique<FixedLength>(config_.draft.length, config_.draft.max_nodes, config_.draft.min_probability),
+      .policy = make_policy(choice),
       .verifier = std::move(verifier),
       .sampler = Sampler(choice.sampling, noise, usable_),
       .prefill_chunk = config_.runtime.prefill_chunk,
@@ -154,6 +157,22 @@ DrafterSetup Session::drafter_setup(int context) {
     setup.kv_type = draft_kv_type_;
   }
   return setup;
+}
+
+// Under these rules the draws of a step depend on how much was drafted, so a fixed seed gives one text only if nothing
+// that a clock says decides about it.
+bool Session::text_depends_on_lengths() const {
+  return config_.sampling.temperature > 0 && config_.verify.rule != "coupled";
+}
+
+std::unique_ptr<LengthPolicy> Session::make_policy(const EngineChoice& choice) const {
+  const DraftConfig& draft = config_.draft;
+  if (draft.length) return std::make_unique<FixedLength>(*draft.length, draft.max_nodes, draft.min_probability);
+  if (!costs_ || choice.draft_kind == "none") return std::make_unique<FixedLength>(0, 1, 0);
+  // What stands in for the models says nothing of their times.
+  const bool own_models = choice.target == target_model_.get();
+  const bool refresh = own_models && !(config_.seed && text_depends_on_lengths());
+  return std::make_unique<AutoLength>(costs_->model(), draft.max_nodes, draft.min_probability, refresh);
 }
 
 std::vector<TokenId> Session::encode_raw(std::string_view text) const {

@@ -8,6 +8,7 @@
 
 #include "draft/registry.h"
 #include "src/engine/config.h"
+#include "src/engine/cost_table.h"
 #include "src/engine/engine.h"
 #include "src/engine/generation.h"
 #include "src/engine/model_files.h"
@@ -63,6 +64,8 @@ class Session {
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
   double single_row_seconds() const { return single_row_seconds_; }  // T(1) at an empty cache, measured at load
+  // The costs behind draft.length auto; nothing where that decides nothing.
+  const std::optional<CostTable>& costs() const { return costs_; }
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
 
  private:
@@ -70,6 +73,8 @@ class Session {
   void load(const DrafterFactory& make);
   WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context);
+  std::unique_ptr<LengthPolicy> make_policy(const EngineChoice& choice) const;
+  bool text_depends_on_lengths() const;
 
   Config config_;
   bool reference_;
@@ -83,6 +88,7 @@ class Session {
   DrafterSetup drafter_setup_;  // but for what an EngineChoice says
   TokenMask usable_;            // ids that may be drawn
   int context_ = 0;
+  std::optional<CostTable> costs_;
   std::unique_ptr<Engine> engine_;
   std::uint64_t seed_ = 0;
   KvType target_kv_type_ = KvType::f16, draft_kv_type_ = KvType::f16;

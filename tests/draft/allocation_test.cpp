@@ -44,8 +44,11 @@ TEST(DraftAllocation, ModelTakesNoMemoryOnceWarm) {
   setup.kind = "model";
   setup.context = 512;
   setup.model = &tiny.model;
-  const auto drafter = make_drafter(setup);
-  EXPECT_EQ(allocations_when_warm(*drafter), 0);
+  for (const char* kind : {"model", "hybrid"}) {
+    setup.kind = kind;
+    const auto drafter = make_drafter(setup);
+    EXPECT_EQ(allocations_when_warm(*drafter), 0) << kind;
+  }
 }
 
 TEST(DraftAllocation, TrimmedAndQuantizedModelTakesNoMemoryOnceWarm) {

@@ -310,6 +310,24 @@ TEST(ModelDrafter, AsksBeforeEachStepAndEachRowWithTheLargestProbability) {
   EXPECT_EQ(shorter.proposal(2), nullptr);
 }
 
+TEST(ModelDrafter, GreedyConfidenceIsTheModelsOwnAndTheFeedCountsWhatItHasNotSeen) {
+  TinyModel tiny;
+  ModelDrafter greedy = make_drafter(tiny, 0), sampled = make_drafter(tiny, 1);
+  Context context = random_context(20);
+  Recorder of_greedy, of_sampled;
+  greedy.propose(context, of_greedy);
+  sampled.propose(context, of_sampled);
+  // The first candidate follows the same context in both; temperature 1 without filters is the model's own
+  // distribution.
+  EXPECT_LT(of_greedy.rows[0].next_confidence, 1);
+  EXPECT_NEAR(of_greedy.rows[0].next_confidence, of_sampled.rows[0].next_confidence, 1e-6);
+  EXPECT_EQ(of_greedy.steps[0].feed, 20);
+  EXPECT_EQ(of_greedy.steps[1].feed, 1);
+  context.push(1);
+  greedy.propose(context, of_greedy);
+  EXPECT_EQ(of_greedy.steps[5].feed, 1);
+}
+
 TEST(ModelDrafter, ASeedGivesTheSameProposalsAndAnotherSeedOthers) {
   TinyModel tiny;
   const auto run = [&](std::uint64_t seed) {

@@ -20,7 +20,9 @@ std::vector<float> row_of(const std::vector<TokenId>& best) {
 
 // A sequence, its drafter and the steps between them.
 struct Sequence {
-  explicit Sequence(std::vector<TokenId> prompt, TokenMask mask = {}) : drafter(std::move(mask)) { context.push(prompt); }
+  explicit Sequence(std::vector<TokenId> prompt, TokenMask mask = {}) : drafter(std::move(mask)) {
+    context.push(prompt);
+  }
 
   const TokenTree& propose(int length = 4, int nodes = kMaxTreeNodes, double min_probability = 0) {
     FixedLength policy(length, nodes, min_probability);

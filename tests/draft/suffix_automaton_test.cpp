@@ -117,5 +117,25 @@ TEST(SuffixAutomaton, ClearForgetsTheText) {
   EXPECT_EQ(automaton.match().end, -1);
 }
 
+TEST(SuffixAutomaton, FollowingATokenMatchesAsAppendingItWould) {
+  std::mt19937_64 random(8);
+  for (int round = 0; round < 50; ++round) {
+    SuffixAutomaton automaton;
+    const TokenId letters = 2 + static_cast<TokenId>(random() % 3);
+    Text text;
+    for (int n = 0; n < 60; ++n) {
+      const TokenId token = static_cast<TokenId>(random() % static_cast<std::uint64_t>(letters));
+      const SuffixAutomaton::Match foreseen = automaton.follow(automaton.match(), token);
+      text.push_back(token);
+      automaton.append(token);
+      ASSERT_EQ(foreseen.length, automaton.match().length);
+      if (foreseen.length > 0) {
+        ASSERT_TRUE(ends_alike(text, foreseen.length, foreseen.end));
+      }
+      ASSERT_LT(foreseen.end, static_cast<int>(text.size()) - 1);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem

@@ -108,7 +108,7 @@ TEST_F(ConfigKeys, DefaultsAreThoseOfTheDocumentedTable) {
   EXPECT_EQ(config.draft.kind, "ngram");
   EXPECT_EQ(config.draft.model, "");
   EXPECT_EQ(config.draft.context, std::nullopt);
-  EXPECT_EQ(config.draft.length, 4);
+  EXPECT_EQ(config.draft.length, std::nullopt);
   EXPECT_EQ(config.draft.max_nodes, 16);
   EXPECT_EQ(config.draft.min_probability, 0);
   EXPECT_EQ(config.draft.kv_cache, std::nullopt);
@@ -302,7 +302,7 @@ TEST_F(ConfigKeys, NothingIsOpenedForANullDraftModel) {
 }
 
 TEST_F(ConfigDraft, KindFollowsTheDraftModel) {
-  EXPECT_EQ(read("draft: {model: draft.gguf}").draft.kind, "model");
+  EXPECT_EQ(read("draft: {model: draft.gguf}").draft.kind, "hybrid");
   EXPECT_EQ(read("draft: {length: 2}").draft.kind, "ngram");
   for (const char* kind : {"none", "ngram"}) {
     const Config config = read("draft: {kind: model, model: draft.gguf}", {std::string("draft.kind=") + kind});
@@ -312,9 +312,12 @@ TEST_F(ConfigDraft, KindFollowsTheDraftModel) {
   EXPECT_EQ(error_of("draft:\n  kind: model\n"),
             "c/a.yaml:3: draft.kind: model needs draft.model, the GGUF file of a smaller model, which is not set");
   EXPECT_THAT(error_of("", {"draft.kind=model"}), StartsWith("--set draft.kind: model needs draft.model"));
+  EXPECT_THAT(error_of("", {"draft.kind=hybrid"}), StartsWith("--set draft.kind: hybrid needs draft.model"));
 }
 
 TEST_F(ConfigDraft, MaxNodesHoldsTheWholeProposal) {
+  EXPECT_EQ(read("draft: {length: auto}").draft.max_nodes, 16);
+  EXPECT_EQ(read("draft: {length: auto, max_nodes: 1}").draft.max_nodes, 1);
   EXPECT_EQ(read("draft: {length: 15}").draft.max_nodes, 16);
   EXPECT_EQ(read("draft: {length: 16}").draft.max_nodes, 17);
   EXPECT_EQ(read("draft: {length: 63}").draft.max_nodes, 64);
@@ -357,8 +360,6 @@ TEST_F(ConfigDraft, ARankingNeedsRowsToRankAndAFile) {
 
 TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"draft.kind", "hybrid"},
-      {"draft.length", "auto"},
       {"draft.retokenize", "true"},
       {"draft.corpus", "[src]"},
       {"draft.corpus", "src"},
@@ -375,8 +376,6 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
     EXPECT_THAT(error_of("", {fmt::format("{}={}", key, value)}),
                 AllOf(StartsWith(fmt::format("--set {}: ", key)), HasSubstr("is not available in this version")));
   }
-  EXPECT_EQ(error_of("draft: {kind: hybrid}"),
-            "c/a.yaml:2: draft.kind: hybrid is not available in this version (expected none, model, ngram or recycle)");
 }
 
 TEST_F(ConfigRefusals, LogitBiasNamesTheIdOrValueItCannotTake) {
@@ -568,11 +567,12 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   constexpr KvType kKvTypes[] = {KvType::f32, KvType::f16, KvType::q8_0};
   Config config;
   config.target = {target, maybe(16, 1 << 30)};
-  config.draft.kind = std::vector<std::string>{"none", "model", "ngram", "recycle"}[below(4)];
-  config.draft.model = config.draft.kind == "model" || below(2) == 0 ? draft : "";
+  config.draft.kind = std::vector<std::string>{"none", "model", "ngram", "recycle", "hybrid"}[below(5)];
+  config.draft.model = config.draft.uses_model() || below(2) == 0 ? draft : "";
   config.draft.context = maybe(16, 1 << 30);
-  config.draft.length = static_cast<int>(below(64));
-  config.draft.max_nodes = config.draft.length + 1 + static_cast<int>(below(64 - config.draft.length));
+  if (below(4) != 0) config.draft.length = static_cast<int>(below(64));
+  const int length = config.draft.length.value_or(0);
+  config.draft.max_nodes = length + 1 + static_cast<int>(below(64 - static_cast<std::uint64_t>(length)));
   config.draft.min_probability = real(0, 1);
   if (below(2) == 0) config.draft.kv_cache = kKvTypes[below(3)];
   config.draft.head_rows = maybe(1, 1 << 30);
@@ -655,7 +655,7 @@ TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
       yaml,
       "target:\n  model: \"" + model("target.gguf") +
           "\"\n  context: null\n"
-          "draft:\n  kind: ngram\n  model: null\n  context: null\n  length: 4\n  max_nodes: 16\n"
+          "draft:\n  kind: ngram\n  model: null\n  context: null\n  length: auto\n  max_nodes: 16\n"
           "  min_probability: 0\n  kv_cache: null\n"
           "  head_rows: all\n  head_ranking: null\n  quantize: none\n  ngram:\n    min_match: 2\n    max_match: 64\n"
           "verify:\n  rule: rejection\n  lossy: false\n"
@@ -710,8 +710,8 @@ TEST_F(ConfigFiles, SayWhatTheirNamesPromise) {
   const Config quickstart = read_file("quickstart");
   EXPECT_EQ(quickstart.target.model, qwen);
   EXPECT_EQ(quickstart.draft.model, qwen_draft);
-  EXPECT_EQ(quickstart.draft.kind, "model");
-  EXPECT_EQ(quickstart.draft.length, 4);
+  EXPECT_EQ(quickstart.draft.kind, "hybrid");
+  EXPECT_EQ(quickstart.draft.length, std::nullopt);
   EXPECT_EQ(quickstart.sampling.temperature, 0);
   EXPECT_EQ(quickstart.stop.max_tokens, 256);
   EXPECT_EQ(read_file("plain").draft.kind, "none");

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "draft/auto_length.h"
 #include "draft/registry.h"
 #include "src/engine/engine.h"
 #include "tests/engine/random_tree_drafter.h"
@@ -24,8 +25,10 @@ inline std::vector<std::string> backends() { return {"reference", "cpu"}; }
 
 inline SamplingOptions greedy_sampling() { return {.temperature = 0, .top_k = 0, .top_p = 1}; }
 
+inline constexpr int kAuto = -1;
+
 struct RigOptions {
-  int length = 4;
+  int length = 4;  // kAuto: by expected tokens a second, with costs as real models have
   int max_nodes = kMaxTreeNodes;
   int capacity = 96;
   int prefill_chunk = 7;
@@ -66,11 +69,19 @@ class Rig {
     return Engine({.target = &target_.model,
                    .cache = target_.model.make_cache(o.capacity, kv_type()),
                    .drafter = std::move(drafter),
-                   .policy = std::make_unique<FixedLength>(o.length, o.max_nodes, 0),
+                   .policy = policy(o),
                    .verifier = std::move(verifier),
                    .sampler = Sampler(o.sampling, {o.seed, 0}, o.mask),
                    .prefill_chunk = o.prefill_chunk,
                    .logprobs = o.logprobs});
+  }
+
+  static std::unique_ptr<LengthPolicy> policy(const RigOptions& o) {
+    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0);
+    CostModel costs;
+    costs.target = PassCosts(std::vector<RowSeconds>{{1, 1}, {6, 1.2}, {8, 1.4}, {16, 2.1}});
+    costs.draft = PassCosts(std::vector<RowSeconds>{{1, 0.3}, {64, 1.5}});
+    return std::make_unique<AutoLength>(costs, o.max_nodes, 0, false);
   }
 
   // The drafters of the product by their names; "self": the target drafts for itself; "cheap-model": the draft with
@@ -90,8 +101,8 @@ class Rig {
   }
   // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
   static std::vector<std::string> kinds() {
-    return {"none",   "ngram", "recycle",       "model",      "cheap-model", "self",
-            "oracle", "wrong", "wrong-after-1", "duplicates", "random-tree"};
+    return {"none",   "ngram",  "recycle", "model",         "cheap-model", "self",
+            "hybrid", "oracle", "wrong",   "wrong-after-1", "duplicates",  "random-tree"};
   }
   std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
                                        const RigOptions& o = {}) {

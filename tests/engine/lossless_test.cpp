@@ -37,7 +37,7 @@ class Lossless : public ::testing::TestWithParam<Place> {
   // as do the caches of other types.
   bool small() const { return GetParam().threads > 1 || GetParam().kv; }
   std::vector<std::string> kinds() const {
-    return small() ? std::vector<std::string>{"model", "oracle", "random-tree"} : Rig::kinds();
+    return small() ? std::vector<std::string>{"model", "hybrid", "oracle", "random-tree"} : Rig::kinds();
   }
 };
 
@@ -50,7 +50,7 @@ std::vector<std::vector<TokenId>> prompts() {
 
 TEST_P(Lossless, GreedyIdsEqualPlainForEveryDrafterAndLength) {
   constexpr int kTokens = 24;
-  const std::vector<int> lengths = small() ? std::vector{4} : std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8, 16};
+  const std::vector<int> lengths = small() ? std::vector{4, kAuto} : std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8, 16, kAuto};
   for (const std::vector<TokenId>& prompt : prompts()) {
     const std::vector<TokenId> truth = plain_rig().plain(prompt, kTokens);
     for (const std::string& kind : kinds()) {
@@ -61,6 +61,7 @@ TEST_P(Lossless, GreedyIdsEqualPlainForEveryDrafterAndLength) {
         EXPECT_EQ(run(engine, prompt, kTokens), truth);
         const Metrics& m = engine.metrics();
         EXPECT_EQ(m.generated, kTokens);
+        if (length == kAuto) continue;  // draft/auto_length_test says how much it drafts
         if (kind == "none" || length == 0) {
           EXPECT_EQ(m.total.proposed, 0);
           EXPECT_EQ(m.steps, kTokens - 1);
@@ -82,7 +83,7 @@ TEST_P(Lossless, GreedyIdsEqualPlainUnderEveryRule) {
     const std::vector<TokenId> truth = plain_rig().plain(prompt, kTokens);
     for (const std::string rule : {"block", "coupled", "typical"}) {
       for (const std::string& kind : kinds()) {
-        for (const int length : small() ? std::vector{4} : std::vector{1, 4, 16}) {
+        for (const int length : small() ? std::vector{kAuto} : std::vector{1, 4, 16, kAuto}) {
           SCOPED_TRACE(rule + ", " + kind + " of length " + std::to_string(length));
           const RigOptions options{.length = length, .rule = rule};
           Engine engine = rig().engine(rig().any_drafter(kind, truth, options), options);
@@ -102,7 +103,7 @@ TEST_P(Lossless, CacheEqualsAPrefillOfTheCommittedTokensUntilTheContextIsFull) {
   const int room = options.capacity - static_cast<int>(prompt.size());
   const std::vector<TokenId> truth = plain_rig().plain(prompt, room, options);
   for (const std::string& kind : kinds()) {
-    for (const int length : small() ? std::vector{63} : std::vector{6, 63}) {
+    for (const int length : small() ? std::vector{63} : std::vector{6, 63, kAuto}) {
       SCOPED_TRACE(kind + " of length " + std::to_string(length));
       RigOptions longer = options;
       longer.length = length;
@@ -114,6 +115,18 @@ TEST_P(Lossless, CacheEqualsAPrefillOfTheCommittedTokensUntilTheContextIsFull) {
       }
       EXPECT_EQ(std::vector<TokenId>(engine.context().tokens().begin(), engine.context().tokens().end()), truth);
     }
+  }
+}
+
+TEST_P(Lossless, HybridDraftsFromBothSources) {
+  const std::vector<TokenId> prompt = prompts().front();
+  const std::vector<TokenId> truth = plain_rig().plain(prompt, 60);
+  for (const int length : {8, kAuto}) {
+    Engine engine = rig().engine(rig().drafter("hybrid"), {.length = length});
+    EXPECT_EQ(run(engine, prompt, 60), truth);
+    const auto& by_source = engine.metrics().by_source;
+    EXPECT_GT(by_source[static_cast<int>(DraftSource::ngram)].accepted, 0) << length;
+    EXPECT_GT(by_source[static_cast<int>(DraftSource::model)].accepted, 0) << length;
   }
 }
 

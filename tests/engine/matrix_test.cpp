@@ -61,8 +61,8 @@ std::vector<Feature> features() {
   };
 }
 
-const std::vector<std::string> kDrafters{"none",        "model", "cheap-model", "ngram",     "recycle",
-                                         "random-tree", "wrong", "oracle",      "duplicates"};
+const std::vector<std::string> kDrafters{"none",   "model",       "cheap-model", "ngram",  "recycle",
+                                         "hybrid", "random-tree", "wrong",       "oracle", "duplicates"};
 
 class Matrix : public ::testing::Test {
  protected:
@@ -148,6 +148,7 @@ TEST_P(Cells, Hold) {
     truth.insert(truth.end(), ids.begin(), ids.end());
     const GenerationResult plain = answer("none", {}, options, rules);
     for (const std::string& kind : kDrafters) {
+      options.length = kind == "hybrid" ? kAuto : 4;
       SCOPED_TRACE(feature.name + ", " + options.rule + ", " + kind + ", temperature " + std::to_string(temperature));
       check_cell(kind, truth, plain, options, rules);
     }

@@ -44,7 +44,8 @@ class SessionTest : public ::testing::TestWithParam<bool> {  // whether on the r
   ~SessionTest() override { ::unsetenv("XDG_CACHE_HOME"); }
 
   Config config(const std::vector<std::string>& settings = {}) const {
-    Options options = Options::from_text("target: {context: 128}\nsampling: {temperature: 0, seed: 5}\n", "test.yaml");
+    Options options = Options::from_text(
+        "target: {context: 128}\ndraft: {length: 4}\nsampling: {temperature: 0, seed: 5}\n", "test.yaml");
     options.set("target.model=" + target_);
     options.set("runtime.prefill_chunk=16");
     options.set("stop.max_tokens=20");
@@ -96,6 +97,8 @@ TEST_P(SessionTest, EveryDrafterGivesThePlainAnswer) {
        std::vector<std::vector<std::string>>{{"draft.kind=ngram"},
                                              {"draft.model=" + draft_},
                                              {"draft.model=" + draft_, "draft.length=9", "runtime.threads=2"},
+                                             {"draft.model=" + draft_, "draft.length=auto"},
+                                             {"draft.kind=ngram", "draft.length=auto"},
                                              {"draft.model=" + short_draft_, "draft.context=16"},
                                              {"draft.kind=recycle"},
                                              {"draft.model=" + draft_, "draft.quantize=q4_0", "draft.head_rows=64"},
@@ -143,6 +146,28 @@ TEST_P(SessionTest, RefusesARankingThatIsNone) {
   EXPECT_THAT(
       refusal({"draft.model=" + draft_, "draft.head_rows=1", "sampling.logit_bias={0: -.inf, 105: -.inf, 107: -.inf}"}),
       HasSubstr("draft.head_rows: none of the 3 rows kept"));
+}
+
+// What is measured once is taken again, so that a seed gives one text with whatever the first run measured.
+TEST_P(SessionTest, CostTableIsMeasuredOnceAndNamed) {
+  const std::vector<std::string> settings{"draft.model=" + draft_, "draft.length=auto", "sampling.temperature=1"};
+  Session first = session(settings);
+  const Json measured = settings_json(first)["cost_table"];
+  EXPECT_EQ(measured["origin"], "measured at load");
+  EXPECT_EQ(measured["target"][0]["rows"], 1);
+  EXPECT_GT(measured["target"][0]["seconds"], 0);
+  EXPECT_EQ(measured["draft"].back()["rows"], 64);
+  Session second = session(settings);
+  const Json saved = settings_json(second)["cost_table"];
+  EXPECT_EQ(saved["origin"], "saved");
+  EXPECT_EQ(saved["target"], measured["target"]);
+  EXPECT_EQ(saved["draft"], measured["draft"]);
+  const GenerationResult a = answer(first), b = answer(second);
+  EXPECT_EQ(a.ids, b.ids);
+  EXPECT_EQ(a.metrics.total.proposed, b.metrics.total.proposed);
+  EXPECT_EQ(answer(first).ids, a.ids) << "the second answer of a session is as the first";
+  EXPECT_EQ(settings_json(session({"draft.kind=ngram", "draft.length=auto"}))["cost_table"]["draft"], Json::array());
+  EXPECT_TRUE(settings_json(session({"draft.kind=none", "draft.length=auto"}))["cost_table"].is_null());
 }
 
 // The drafter is told to draw with the target's noise, or a draft equal to the target would not always be right.
@@ -195,7 +220,7 @@ TEST_P(SessionTest, ReportHasEveryKeyOfTheContract) {
   for (const Json& count : json["accepted_by_position"]) accepted += count.get<int>();
   EXPECT_EQ(json["accepted"], accepted);
   EXPECT_EQ(json["settings"]["seed"], 5);
-  EXPECT_EQ(json["settings"]["draft_kind"], "model");
+  EXPECT_EQ(json["settings"]["draft_kind"], "hybrid");
   EXPECT_EQ(json["settings"]["target"]["sha256"].get<std::string>().size(), 64u);
   EXPECT_EQ(json["settings"]["lossless"], true);
 }

@@ -1,0 +1,29 @@
+// Drafts from the text where it repeats itself, with a model elsewhere.
+#pragma once
+#include "draft/model_drafter.h"
+#include "draft/ngram.h"
+
+namespace tandem {
+
+// A chain of both sources: the longest repeat first where the policy thinks it worth more than the model's draft, then
+// draft steps while they pay, then, for nothing but their rows, the repeats that this has led to.
+class HybridDrafter final : public Drafter {
+ public:
+  HybridDrafter(std::unique_ptr<ModelDrafter> model, std::unique_ptr<NgramDrafter> ngram)
+      : model_(std::move(model)), ngram_(std::move(ngram)) {}
+
+  const TokenTree& propose(Context& context, LengthPolicy& policy) override;
+  void observe(const Observation&, const Context&) override {}
+  std::string take_warning() override { return model_->take_warning(); }
+  void reset() override;
+  std::string_view name() const override { return "hybrid"; }
+
+  const ModelDrafter& model() const { return *model_; }
+
+ private:
+  std::unique_ptr<ModelDrafter> model_;
+  std::unique_ptr<NgramDrafter> ngram_;
+  TokenTree tree_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+#include "src/engine/user_cache.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "src/base/error.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path cache_path(const std::string& name) {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != 0) {
+    return fs::path(cache) / "tandem" / name;
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0) {
+    return fs::path(home) / ".cache" / "tandem" / name;
+  }
+  return {};
+}
+
+}  // namespace
+
+nlohmann::json read_user_cache(const std::string& name) {
+  std::ifstream in(cache_path(name));
+  nlohmann::json object = nlohmann::json::parse(in, nullptr, false);
+  return object.is_object() ? object : nlohmann::json::object();
+}
+
+// Written beside and renamed, so that two runs at once never leave half a file.
+void write_user_cache(const std::string& name, const nlohmann::json& object) {
+  const fs::path path = cache_path(name);
+  if (path.empty()) return;
+  std::error_code ignored;
+  fs::create_directories(path.parent_path(), ignored);
+  const fs::path beside = path.string() + "." + std::to_string(getpid());
+  {
+    std::ofstream out(beside);
+    // A path need not be UTF-8; what is filed under one that is not is found out anew each time.
+    if (!(out << object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace))) return;
+  }
+  fs::rename(beside, path, ignored);
+}
+
+FileIdentity identity_of(const std::string& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error) fail(ErrorKind::file, "{}: cannot be read: {}", path, error.message());
+  return {fs::absolute(path).string(), size, fs::last_write_time(path).time_since_epoch().count()};
+}
+
+}  // namespace tandem

@@ -1,0 +1,21 @@
+// Small JSON files of the user's cache folder: what is costly to find out and cheap to remember.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace tandem {
+
+// The object in `name` of ~/.cache/tandem ($XDG_CACHE_HOME/tandem); empty when there is none or it is damaged.
+nlohmann::json read_user_cache(const std::string& name);
+// Replaces it. A folder that cannot be written only costs time at the next run.
+void write_user_cache(const std::string& name, const nlohmann::json& object);
+
+// A file by its path, size and modification time. Throws Error(file) when it cannot be read.
+struct FileIdentity {
+  std::string path;
+  std::uintmax_t size;
+  std::int64_t time;
+};
+FileIdentity identity_of(const std::string& path);
+
+}  // namespace tandem
