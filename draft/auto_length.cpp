@@ -15,6 +15,7 @@ constexpr int kGrowth = 2;
 constexpr int kLongestRun = 32;
 // Tokens that catching up is expected to serve: as many more as came, and no fewer than these if they are wanted.
 constexpr int kShortestHorizon = 64;
+constexpr double kTokensOfAStep = 3;  // that a step with a model's drafts commits
 
 double confidence_of(const DraftQuestion& question) {
   constexpr double kUnknown = 0.5;  // of a drafter that does not say
@@ -63,9 +64,11 @@ int AutoLength::parent_of(const DraftQuestion& question) const {
 double AutoLength::amortised_draft_seconds(int feed) const {
   const double step = costs_.draft.seconds(1);
   const double horizon = std::min(std::max(kShortestHorizon, generated_), budget_.max_depth + 1);
-  const double tokens = seconds_ > 0 ? std::max(1.0, tokens_a_second() * costs_.target.seconds(1)) : 1;
-  return step + (costs_.draft.seconds(feed) - step) * std::min(1.0, 2 * tokens / horizon);
+  return step + (costs_.draft.seconds(feed) - step) * std::min(1.0, kTokensOfAStep / horizon);
 }
+
+// What the draft has to catch up on depends on the prompts before this one, which must not decide about a fixed text.
+int AutoLength::feed_of(const DraftQuestion& question) const { return refresh_ ? question.feed : 1; }
 
 // Nodes of the question's source in a row, the new one included.
 int AutoLength::run_with(const DraftQuestion& question) const {
@@ -89,7 +92,7 @@ AutoLength::Run AutoLength::run_of_steps(const DraftQuestion& question) const {
                    1;
   return {parent.reach * parent.left,
           -1,
-          amortised_draft_seconds(question.feed),
+          amortised_draft_seconds(feed_of(question)),
           costs_.draft.seconds(1),
           question.nodes,
           has_children(question) ? std::min(most, 1) : most,
@@ -154,9 +157,9 @@ bool AutoLength::probe(const DraftQuestion& question, double seconds) {
 bool AutoLength::allow_draft_step(const DraftQuestion& question) {
   if (!fits(question)) return false;
   const double pass = costs_.target.seconds(question.nodes + 1) - costs_.target.seconds(question.nodes);
-  const double now = costs_.draft.seconds(question.feed);
+  const double now = costs_.draft.seconds(feed_of(question));
   if (best_value(run_of_steps(question)) < 0 && !probe(question, now + pass)) return false;
-  draft_seconds_ += amortised_draft_seconds(question.feed);
+  draft_seconds_ += amortised_draft_seconds(feed_of(question));
   feed_seconds_ += now;
   return true;
 }

@@ -18,7 +18,7 @@ namespace tandem {
 class AutoLength final : public LengthPolicy {
  public:
   // `max_nodes`: most nodes of a tree, node 0 included. `min_probability`: as for FixedLength. `refresh`: costs follow
-  // the measured times.
+  // the measured times and catching up is charged; without, decisions are the same whatever came before the prompt.
   AutoLength(const CostModel& costs, int max_nodes, double min_probability, bool refresh);
 
   void begin_step(const DraftBudget& budget) override;
@@ -53,6 +53,7 @@ class AutoLength final : public LengthPolicy {
   };
 
   bool fits(const DraftQuestion& question) const;
+  int feed_of(const DraftQuestion& question) const;
   int run_with(const DraftQuestion& question) const;
   int longest_run(DraftSource source) const;
   int parent_of(const DraftQuestion& question) const;

@@ -73,7 +73,7 @@ TEST(AutoLength, UselessDraftCostsLessThanTwoPercentOfAnAnswer) {
     for (const double confidence : {0.3, 0.8, 0.99}) {
       for (const int unseen : {1, 100}) {
         const Costs costs = measured_costs();
-        AutoLength policy(costs.model(), kNodes, 0, false);
+        AutoLength policy(costs.model(), kNodes, 0, true);
         SimulatedText text(costs, {{confidence, 0, 1}}, source);
         text.set_unseen(unseen);
         const StepOutcome outcome = text.run(policy, 512);

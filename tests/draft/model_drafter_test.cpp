@@ -312,7 +312,9 @@ TEST(ModelDrafter, AsksBeforeEachStepAndEachRowWithTheLargestProbability) {
 
 TEST(ModelDrafter, GreedyConfidenceIsTheModelsOwnAndTheFeedCountsWhatItHasNotSeen) {
   TinyModel tiny;
-  ModelDrafter greedy = make_drafter(tiny, 0), sampled = make_drafter(tiny, 1);
+  ModelDrafter greedy = make_drafter(tiny, 0);
+  ModelDrafter sampled(tiny.model, 512, KvType::f16, {.temperature = 1, .top_k = 0, .top_p = 1}, Noise{5, 0},
+                       mask_of(tiny.model.spec().vocab));
   Context context = random_context(20);
   Recorder of_greedy, of_sampled;
   greedy.propose(context, of_greedy);
