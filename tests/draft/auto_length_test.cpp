@@ -87,7 +87,7 @@ TEST(AutoLength, UselessDraftCostsLessThanTwoPercentOfAnAnswer) {
 TEST(AutoLength, PerfectDraftReachesTheMaximum) {
   for (const Costs& costs : {measured_costs(), steep_costs(), tiled_costs(0.2)}) {
     const double best = BestPolicy(costs, alike(1), kNodes).tokens_a_second();
-    AutoLength policy(costs.model(), kNodes, 0, false);
+    AutoLength policy(costs.model(), kNodes, 0, true);
     SimulatedText text(costs, alike(1));
     text.run(policy, 256);
     const StepOutcome outcome = text.run(policy, 2000);
