@@ -24,7 +24,7 @@ class MemoisedModel final : public LanguageModel {
   // `cache` is one of make_cache(). Throws as the model's own forward, which runs for prefixes that are new.
   Logits forward(const Batch& batch, KvCache& cache) override;
   std::span<const TokenId> head_tokens() const override { return model_.head_tokens(); }
-  void follow(std::span<const TokenId>) override {}  // each prefix follows itself
+  void follow(std::span<const TokenId>) override {}                          // each prefix follows itself
   void set_trace(ForwardTrace* trace) override { model_.set_trace(trace); }  // of the passes that run
   // Logits after these tokens, [vocab]; at least one. Valid until the next call of either.
   std::span<const float> logits_after(std::span<const TokenId> tokens);

@@ -166,6 +166,11 @@ TEST_P(SessionTest, CostTableIsMeasuredOnceAndNamed) {
   EXPECT_EQ(a.ids, b.ids);
   EXPECT_EQ(a.metrics.total.proposed, b.metrics.total.proposed);
   EXPECT_EQ(answer(first).ids, a.ids) << "the second answer of a session is as the first";
+  for (const std::string cheaper : {"draft.quantize=q4_0", "draft.head_rows=64"}) {
+    std::vector<std::string> other = settings;
+    other.push_back(cheaper);
+    EXPECT_EQ(settings_json(session(other))["cost_table"]["origin"], "measured at load") << cheaper;
+  }
   EXPECT_EQ(settings_json(session({"draft.kind=ngram", "draft.length=auto"}))["cost_table"]["draft"], Json::array());
   EXPECT_TRUE(settings_json(session({"draft.kind=none", "draft.length=auto"}))["cost_table"].is_null());
 }
