@@ -16,9 +16,8 @@ namespace tandem {
 // Visits the nodes in post-order, each after all its children were rejected, and ends at the first that is accepted;
 // the root always is. A node's weight is w_parent P(x) / Q(x), at most 1; nodes without weight are not visited. Fills
 // path and tested nodes (visited children of the path) of the verdict and returns the distribution of the token that
-// follows (valid as the residual() of a state). `states`: one for each
-// depth, from 0. `target_at(node)` is called at most once a
-// node, for a leaf only when it is accepted; `accepts(node, probability)` decides one node.
+// follows (valid as the residual() of a state). `states`: one for each depth, from 0. `target_at(node)` is called at
+// most once a node, for a leaf only when it is accepted; `accepts(node, probability)` decides one node.
 template <typename States, typename TargetAt, typename Accepts>
 const Distribution& follow_deepest(const TokenTree& tree, States& states, Verdict& verdict, TargetAt&& target_at,
                                    Accepts&& accepts) {

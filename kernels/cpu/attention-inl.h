@@ -3,10 +3,10 @@
 // Thread mapping: a task is (key/value head, rows, some of its query heads); tasks are drawn from a counter. A task
 // walks its keys in chunks of 64 places of the path: scores, softmax, values, each for blocks of queries whose sums
 // stay in registers while four cache rows at a time are expanded to f32; where several blocks share a chunk it is
-// expanded once, into scratch. Bytes read: 2 x head_dim x 2 a key (f16), 2 x
-// head_dim x 34/32 (q8_0). A query's arithmetic is fixed by its own path: score = sixteen FMA chains over head_dim,
-// summed in one order; chunk by chunk the online softmax of Milakov & Gimelshein (2018) in f32; values added key by
-// key. Blocks of queries only share the loads.
+// expanded once, into scratch. Bytes read: 2 x head_dim x 2 a key (f16), 2 x head_dim x 34/32 (q8_0). A query's
+// arithmetic is fixed by its own path: score = sixteen FMA chains over head_dim, summed in one order; chunk by chunk
+// the online softmax of Milakov & Gimelshein (2018) in f32; values added key by key. Blocks of queries only share the
+// loads.
 //
 // Lost, for one row of six heads of 128 over 512 cached keys, 16.9 us a thread (Xeon, family 6 model 207): keys
 // transposed to [head_dim][32] in f32, so that lanes are keys, and values expanded to [32][head_dim], 24 us (but 102

@@ -81,15 +81,13 @@ CostModel CostTable::model() const {
   return costs;
 }
 
-CostTable cost_table(const ModelFile& target_file, Transformer& target, const ModelFile* draft_file, Transformer* draft,
-                     bool anew) {
+CostTable cost_table(const ModelFile& target_file, Transformer& target, const ModelFile* draft_file,
+                     Transformer* draft) {
   // The pair is measured and kept together: the machine's memory has moods, and what counts is one against the other.
   std::string key = key_of(target_file, target);
   if (draft != nullptr) key += " + " + key_of(*draft_file, *draft);
   Json tables = read_user_cache(kFile);
-  if (!anew) {
-    if (std::optional<CostTable> table = saved(tables, key, draft != nullptr)) return *table;
-  }
+  if (std::optional<CostTable> table = saved(tables, key, draft != nullptr)) return *table;
   CostTable table{measured(target, {1, 2, 3, 4, 5, 6, 7, 8, 12, 16}), {}, "measured at load"};
   if (draft != nullptr) table.draft = measured(*draft, {1, 2, 4, 8, 16, 64});
   while (tables.size() >= kMostTables) tables.erase(tables.begin());

@@ -17,8 +17,8 @@ struct CostTable {
 
 // The table of these models with their backend and threads: the saved one (~/.cache/tandem/costs.json, or
 // $XDG_CACHE_HOME) when there is one for the same files, machine, instruction set and threads, else measured in a
-// second or two and saved. `draft_file`, `draft`: null without one. `anew`: never takes the saved one.
-CostTable cost_table(const ModelFile& target_file, Transformer& target, const ModelFile* draft_file, Transformer* draft,
-                     bool anew = false);
+// second or two and saved. `draft_file`, `draft`: null without one.
+CostTable cost_table(const ModelFile& target_file, Transformer& target, const ModelFile* draft_file,
+                     Transformer* draft);
 
 }  // namespace tandem

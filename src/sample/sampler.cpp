@@ -43,7 +43,7 @@ void keep_if(Distribution& out, Keep&& keep) {
   out.probabilities.resize(kept);
 }
 
-constexpr std::size_t kAppended = 256;
+constexpr std::size_t kAppended = 256;  // tokens of a row that are kept or left out at once
 
 // Adds the weights above `least`, of tokens `first` and following: all of a block or none of it at once.
 void append_above(double least, TokenId first, std::span<const double> weights, Distribution& out) {
