@@ -16,20 +16,12 @@ constexpr const char* kFile = "costs.json";
 constexpr std::size_t kMostTables = 64;  // what is beyond is forgotten
 constexpr int kRepeats = 3;
 
-std::string processor() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
-  }
-  return "unknown processor";
-}
-
 std::string key_of(const ModelFile& file, const Transformer& model) {
   const FileIdentity identity = identity_of(file.path());
   // What draft.quantize and draft.head_rows make of a file shows in the bytes that a pass reads.
-  return fmt::format("{}, {} bytes, time {}, {} bytes a pass, {} on {} threads of{}", identity.path, identity.size,
+  return fmt::format("{}, {} bytes, time {}, {} bytes a pass, {} on {} threads of {}", identity.path, identity.size,
                      identity.time, model.weights().bytes_per_pass(), model.backend().name(), model.backend().threads(),
-                     processor());
+                     processor_name());
 }
 
 std::vector<RowSeconds> measured(Transformer& model, std::vector<int> rows) {
@@ -73,6 +65,15 @@ std::optional<CostTable> saved(const Json& tables, const std::string& key, bool 
 }
 
 }  // namespace
+
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
 
 CostModel CostTable::model() const {
   CostModel costs;

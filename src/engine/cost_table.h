@@ -21,4 +21,7 @@ struct CostTable {
 CostTable cost_table(const ModelFile& target_file, Transformer& target, const ModelFile* draft_file,
                      Transformer* draft);
 
+// Of this machine, as its system names it.
+std::string processor_name();
+
 }  // namespace tandem
