@@ -22,10 +22,9 @@ namespace tandem {
 namespace {
 
 struct Arguments {
-  std::string config, prompts_file, out;
+  std::string config, prompts_file, out, label;
   std::vector<std::string> overrides;
-  SweepGrid grid{
-      .kinds = {}, .lengths = {"auto", "0", "1", "2", "4", "8"}, .thresholds = {}, .rules = {}, .temperatures = {}};
+  SweepGrid grid{.lengths = {"auto", "0", "1", "2", "4", "8"}};
   int limit = 0, max_tokens = 0, repeats = 1, warmup = 1;
   std::uint64_t seed = 1;
   bool resume = false, json = false, reference = false;
@@ -117,7 +116,16 @@ class Run {
   // Writes the report's files and prints it. False when a text differs or an answer failed.
   bool report() {
     const std::vector<CellFigures> figures = cell_figures(cells_, prompts_, pairs_, a_.seed);
-    const SweepReport report{session_, cells_, prompts_, pairs_, figures, a_.seed, a_.repeats, missing().size()};
+    const SweepReport report{session_,
+                             cells_,
+                             prompts_,
+                             pairs_,
+                             figures,
+                             a_.label,
+                             fmt::format("{}", fmt::join(a_.overrides, " ")),
+                             a_.seed,
+                             a_.repeats,
+                             missing().size()};
     const nlohmann::ordered_json json = sweep_json(report);
     if (!a_.out.empty()) write_files(report, json);
     if (a_.json) {
@@ -204,6 +212,7 @@ void add_sweep(CLI::App& program, Command& chosen) {
   count("--max-tokens", a->max_tokens, 0, "Shorter answers than config and prompts say; 0 is as they say");
   command->add_option("--out", a->out, "Keep PREFIX.jsonl (the journal), .csv, .json and .yaml (the fastest setting)")
       ->type_name("PREFIX");
+  command->add_option("--label", a->label, "Text for the label column of the CSV, e.g. the machine's name");
   command->add_flag("--resume", a->resume,
                     "Go on with the journal of --out, after Ctrl-C or a kill, or with a wider grid");
   command->add_flag("--json", a->json, "Print JSON");

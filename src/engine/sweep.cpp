@@ -63,6 +63,7 @@ GenerationResult Sweep::answer(const SweepTask& task, bool drafted, const std::a
   const SweepPrompt& prompt = prompts_[task.prompt];
   EngineChoice choice = session_.engine_for(cells_[task.cell].config);
   if (!drafted) choice.draft_kind = "none";
+  choice.verifier = make_rule_(choice.rule);
   choice.seed = seed_ + static_cast<std::uint64_t>(task.repeat);
   // Small caches are made quickly; no step reaches further than this.
   choice.context = std::min(choice.context, static_cast<int>(prompt.ids.size()) + prompt.max_tokens + kMaxTreeNodes);

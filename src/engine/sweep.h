@@ -1,6 +1,8 @@
 // Runs the pairs of a sweep: each prompt under each setting, and plainly next to it, in a random order.
 #pragma once
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,10 +40,13 @@ std::vector<SweepTask> remaining(std::vector<SweepTask> order, std::span<const S
 
 class Sweep {
  public:
-  // Draws of repeat r have the seed `seed` + r, plain and drafted. Everything passed outlives the sweep.
+  using RuleFactory = std::function<std::unique_ptr<Verifier>(std::string_view)>;
+
+  // Draws of repeat r have the seed `seed` + r, plain and drafted. `make_rule`: makes a cell's rule by its name.
+  // Everything passed outlives the sweep.
   Sweep(const Session& session, std::span<const SweepCell> cells, std::span<const SweepPrompt> prompts,
-        std::uint64_t seed)
-      : session_(session), cells_(cells), prompts_(prompts), seed_(seed) {}
+        std::uint64_t seed, RuleFactory make_rule = make_verifier)
+      : session_(session), cells_(cells), prompts_(prompts), seed_(seed), make_rule_(std::move(make_rule)) {}
 
   // The two answers of a task, by engines of their own: nothing is cached from before. An error of the models while
   // they answer (no usable logits, say) makes a failed pair. nullopt when `cancel` cut an answer.
@@ -55,6 +60,7 @@ class Sweep {
   std::span<const SweepCell> cells_;
   std::span<const SweepPrompt> prompts_;
   std::uint64_t seed_;
+  RuleFactory make_rule_;
 };
 
 // What gives pairs their meaning beyond their cell and prompt: version, model files by hash, machine, the config

@@ -10,7 +10,7 @@ namespace tandem {
 
 // Values as `--set` takes them; an empty list leaves a key as the config has it.
 struct SweepGrid {
-  std::vector<std::string> kinds, lengths, thresholds, rules, temperatures;
+  std::vector<std::string> kinds{}, lengths{}, thresholds{}, rules{}, temperatures{};
 };
 
 // One setting: the very config that `tandem generate` would run.

@@ -232,7 +232,8 @@ Json sweep_json(const SweepReport& report) {
 
 std::string sweep_csv(const SweepReport& report) {
   std::string csv =
-      "config,target,draft,backend,threads,processor,kind,length,threshold,rule,temperature,prompts,repeats,pairs,"
+      "label,config,set,target,draft,backend,threads,processor,kind,length,threshold,rule,temperature,prompts,repeats,"
+      "pairs,"
       "noisy,faults,speedup,speedup_low,speedup_high,speedup_with_noisy,worst_speedup,worst_prompt,tokens_per_second,"
       "plain_tokens_per_second,acceptance_rate,mean_accepted_length,ttft_seconds,plain_ttft_seconds\n";
   for (const CellFigures& f : report.figures) {

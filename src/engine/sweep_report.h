@@ -16,6 +16,8 @@ struct SweepReport {
   std::span<const SweepPrompt> prompts;
   std::span<const SweepPair> pairs;  // in the order in which they were measured
   std::span<const CellFigures> figures;
+  std::string label;     // of the CSV's rows, for who puts several sweeps together
+  std::string settings;  // the `--set` assignments under the config, as text
   std::uint64_t seed;
   int repeats;
   std::size_t missing;  // pairs that have not been measured yet
