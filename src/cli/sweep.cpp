@@ -194,13 +194,14 @@ void add_sweep(CLI::App& program, Command& chosen) {
       ->allow_extra_args(false);
   command->add_option("--prompts", a->prompts_file, "JSON lines with id, task, messages and max_tokens")->required();
   const auto list = [&](const char* name, std::vector<std::string>& values, const char* help) {
-    command->add_option(name, values, help)->delimiter(',')->capture_default_str();
+    CLI::Option* option = command->add_option(name, values, help)->delimiter(',')->type_name("LIST");
+    if (!values.empty()) option->capture_default_str();
   };
-  list("--kinds", a->grid.kinds, "Values of draft.kind, e.g. model,ngram,hybrid; left out: as configured");
+  list("--kinds", a->grid.kinds, "Values of draft.kind, e.g. model,ngram,hybrid; without it as configured");
   list("--lengths", a->grid.lengths, "Values of draft.length; 0 is plain decoding against itself: what noise does");
-  list("--thresholds", a->grid.thresholds, "Values of draft.min_probability, e.g. 0,0.4; left out: as configured");
-  list("--rules", a->grid.rules, "Values of verify.rule, e.g. rejection,block; left out: as configured");
-  list("--temperatures", a->grid.temperatures, "Values of sampling.temperature, e.g. 0,0.8; left out: as configured");
+  list("--thresholds", a->grid.thresholds, "Values of draft.min_probability, e.g. 0,0.4; without it as configured");
+  list("--rules", a->grid.rules, "Values of verify.rule, e.g. rejection,block; without it as configured");
+  list("--temperatures", a->grid.temperatures, "Values of sampling.temperature, e.g. 0,0.8; without it as configured");
   const auto count = [&](const char* name, int& value, int low, const char* help) {
     command->add_option(name, value, help)->check(CLI::Range(low, 1 << 20))->capture_default_str();
   };

@@ -171,8 +171,9 @@ std::string table(const SweepReport& report, double temperature) {
   }
   std::ranges::stable_sort(rows, std::greater{}, [](const CellFigures* f) { return speedup(*f).value_or(0); });
   std::string text = fmt::format("temperature {}\n{:<8}{:<7}{:<10}{:<10}{:>9}  {:>13}{:>7}{:>10}{:>9}{:>7}{:>7}\n",
-                                 temperature, "kind", "length", "threshold", "rule", "speed-up", "95 % interval",
-                                 "worst", "tokens/s", "accepted", "a step", "noisy");
+                                 temperature, "kind", "length", "threshold", "rule", "speed-up",
+                                 fmt::format("{:.0f} % interval", 100 * kConfidence), "worst", "tokens/s", "accepted",
+                                 "a step", "noisy");
   for (const CellFigures* f : rows) text += line_of(report, *f);
   return text;
 }
