@@ -5,14 +5,15 @@ Every combination of a --config with the values of each --vary is a job: one `ta
 (PREFIX-001.csv, .json, .jsonl, .yaml ...). What follows -- goes to each of them. PREFIX.csv holds the rows of all jobs
 under the header of `tandem sweep`; its columns config, set, target and draft say which job a row is of.
 
-Without --address the jobs run here, one after the other, and a second call goes on where the first one stopped. With
---address they run on the machines of a Ray cluster (https://docs.ray.io, `python3 -m pip install ray`), one at a time on
-each, so that no job disturbs another; binary, configs, prompts and models must lie at the same paths everywhere. A job
-that was done is kept; one that was cut short there begins anew. --every-machine runs each job on each machine and labels
-its rows with the machine's address.
+Without --address the jobs run here, one after the other, and a second call goes on where the first one stopped.
+
+With --address they run on the machines of a Ray cluster (https://docs.ray.io, `python3 -m pip install ray`), one at a
+time on each, so that no job disturbs another; binary, configs, prompts and models must lie at the same paths
+everywhere. A job that was done is kept; one that was cut short there begins anew. --every-machine runs each job on each
+machine and labels its rows with the machine's address.
 
 example: scripts/sweep.py --config configs/quickstart.yaml --prompts bench/prompts/speed.jsonl --out grid \\
-             --vary draft.quantize=none,q4_0 --vary runtime.threads=1,2 -- --kinds model,hybrid --lengths auto,4 --limit 5
+             --vary draft.quantize=none,q4_0 --vary runtime.threads=1,2 -- --kinds model,hybrid --lengths auto,4
 """
 import argparse
 import collections
@@ -22,6 +23,7 @@ import dataclasses
 import itertools
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -52,7 +54,7 @@ def arguments(argv):
     parser.add_argument("--binary", default=str(ROOT / "build/release/tandem"))
     parser.add_argument("--config", dest="configs", action="append", required=True, metavar="FILE", help="repeatable")
     parser.add_argument("--prompts", required=True, metavar="FILE")
-    parser.add_argument("--vary", action="append", default=[], metavar="KEY=V1,V2", help="values of a config key; repeatable")
+    parser.add_argument("--vary", action="append", default=[], metavar="KEY=V1,V2", help="of a config key; repeatable")
     parser.add_argument("--out", required=True, metavar="PREFIX")
     parser.add_argument("--address", help="of a Ray cluster: auto, or host:port")
     parser.add_argument("--every-machine", action="store_true", help="with --address: each job on each machine")
@@ -114,11 +116,25 @@ def run_there(command):
         return done.returncode, done.stdout.decode(errors="replace"), files
 
 
+def require_listener(address):
+    """Ray itself would try for minutes to reach a head node that is not there."""
+    host, colon, port = address.rpartition(":")
+    if address == "auto" or "://" in address:
+        return
+    if not colon or not port.isdigit():
+        raise UsageError(f"--address {address}: expected auto or host:port")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UsageError(f"--address {address}: no Ray cluster answers: {error}") from None
+
+
 def connect(address):
     try:
         import ray  # pylint: disable=import-outside-toplevel
     except ImportError:
-        raise UsageError("--address needs the ray package, which is not installed: python3 -m pip install ray") from None
+        raise UsageError("--address needs the ray package, not installed here: python3 -m pip install ray") from None
+    require_listener(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # the package raises many kinds
@@ -222,7 +238,7 @@ def merge(prefix, jobs):
         with open(path, encoding="utf-8", newline="") as file:
             first, *others = csv.reader(file)
         if header is not None and first != header:
-            raise UsageError(f"{path}: its columns are not those of the jobs before it; was it made by another version?")
+            raise UsageError(f"{path}: its columns are not those of the jobs before; did another version make it?")
         header = first
         rows += others
     if header is None:
