@@ -227,7 +227,7 @@ void add_sweep(CLI::App& program, Command& chosen) {
       "narrow.\n"
       "tokens/s: decoded tokens over their seconds, all prompts together. accepted: of tested drafts. a step: tokens.\n"
       "Noisy pairs: plain seconds a token off the median of the up to 8 pairs nearest in time by more than 25 %, or\n"
-      "drafted ones off that of 3 or more repeats of the same work. They are marked, and count where a prompt has no\n"
+      "the speed-up off that of 3 or more repeats of the same work. They are marked, and count where a prompt has no\n"
       "others. In a bar # reaches the interval's lower end, ~ its upper, and | is plain decoding.\n"
       "Texts must equal plain decoding's at temperature 0 and under coupled: exit code 1 when one does not.\n"
       "Example: tandem sweep --config configs/quickstart.yaml --prompts bench/prompts/speed.jsonl --kinds model,hybrid "

@@ -32,13 +32,11 @@ const char* simplify(Config& config, const First& first) {
     }
   }
   if (draft.kind == "none" || draft.length == 0) {
-    const bool same = draft.kind == "none" && draft.length == 0 && draft.min_probability == first.threshold &&
-                      config.verify.rule == first.rule;
     draft.kind = "none";
     draft.length = 0;
     draft.min_probability = first.threshold;
     config.verify.rule = first.rule;
-    return same ? nullptr : kPlain;
+    return kPlain;
   }
   if (draft.kind == "ngram" && draft.min_probability != first.threshold) {
     draft.min_probability = first.threshold;
@@ -108,7 +106,7 @@ SweepCells make_cells(const SweepGrid& grid, const std::function<Config(const st
     if (names.insert(cell.name()).second) {
       made.cells.push_back(std::move(cell));
     } else {
-      ++left_out[why != nullptr ? why : kTwice];
+      ++left_out[cell.plain() ? kPlain : why != nullptr ? why : kTwice];
     }
   }
   for (const auto& [why, count] : left_out) made.notes.push_back(fmt::format("{} ({} left out)", why, count));

@@ -44,7 +44,7 @@ void mark_plain(std::span<const SweepPair> pairs, std::vector<bool>& noisy) {
   }
 }
 
-void mark_drafted(std::span<const SweepPair> pairs, std::vector<bool>& noisy) {
+void mark_repeats(std::span<const SweepPair> pairs, std::vector<bool>& noisy) {
   std::map<std::tuple<std::string, std::string, std::int64_t, std::int64_t>, std::vector<std::size_t>> same_work;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const SweepPair& pair = pairs[i];
@@ -52,9 +52,9 @@ void mark_drafted(std::span<const SweepPair> pairs, std::vector<bool>& noisy) {
   }
   for (const auto& [work, members] : same_work) {
     std::vector<double> usual;
-    for (const std::size_t i : members) usual.push_back(*pairs[i].drafted.seconds_a_token());
+    for (const std::size_t i : members) usual.push_back(*pairs[i].speedup());
     for (const std::size_t i : members) {
-      if (off(*pairs[i].drafted.seconds_a_token(), usual)) noisy[i] = true;
+      if (off(*pairs[i].speedup(), usual)) noisy[i] = true;
     }
   }
 }
@@ -128,7 +128,7 @@ void add_speedups(CellFigures& figures, const std::map<std::size_t, std::vector<
 std::vector<bool> noisy_pairs(std::span<const SweepPair> pairs) {
   std::vector<bool> noisy(pairs.size());
   mark_plain(pairs, noisy);
-  mark_drafted(pairs, noisy);
+  mark_repeats(pairs, noisy);
   return noisy;
 }
 

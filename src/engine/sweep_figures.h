@@ -16,7 +16,7 @@ inline constexpr int kBootstrapSamples = 2000;
 
 // Marks pairs that a noisy machine spoilt: the plain seconds a token are off by more than kNoisyShare from the median
 // of the plain answers nearest in time (four before, four after, of the same start of the command, three at least), for
-// one row costs much the same whatever the prompt; or the drafted ones are off as much from the median of three or more
+// one row costs much the same whatever the prompt; or the speed-up is off as much from the median of three or more
 // repeats of the very same work. `pairs` in the order in which they were measured.
 std::vector<bool> noisy_pairs(std::span<const SweepPair> pairs);
 

@@ -241,7 +241,9 @@ std::string sweep_csv(const SweepReport& report) {
     const Config& c = report.cells[f.cell].config;
     const PromptFigures* worst = f.worst();
     const auto counted = static_cast<double>(f.drafted.answers);
-    const std::vector<std::string> fields{field(c.source),
+    const std::vector<std::string> fields{field(report.label),
+                                          field(c.source),
+                                          field(report.settings),
                                           field(file_name(c.target.model)),
                                           field(c.draft.uses_model() ? file_name(c.draft.model) : ""),
                                           field(std::string(report.session.backend().name())),
