@@ -194,7 +194,8 @@ std::string faults_text(const SweepReport& report) {
 }
 
 std::string winner_text(const SweepReport& report, const Winner& winner) {
-  const std::string where = fmt::format("fastest at temperature {}: ", winner.temperature);
+  const std::string where =
+      fmt::format("fastest{} at temperature {}: ", report.missing > 0 ? " so far" : "", winner.temperature);
   if (winner.figures == nullptr) return where + "plain decoding: no drafts were faster\n";
   std::string text = where + fmt::format("{}: {:.2f} times plain", report.cells[winner.figures->cell].name(),
                                          winner.figures->speedup->value);

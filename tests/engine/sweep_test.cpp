@@ -150,6 +150,7 @@ TEST_F(SweepTest, AnAnswerThatFailsIsAFailedPairAndNothingElseIsLost) {
   EXPECT_TRUE(figures[0].speedup.has_value());
   EXPECT_THAT(sweep_text(report), HasSubstr("FAILED: model, length 3"));
   EXPECT_THAT(sweep_text(report), HasSubstr("not complete: 1 of 2 pairs"));
+  EXPECT_THAT(sweep_text(report), HasSubstr("fastest so far at temperature 0: "));
   EXPECT_THROW(with(ErrorKind::config).run(order[0], kGoOn), Error);
 }
 
