@@ -88,7 +88,8 @@ def draw_speedup(sweep):
         axis.set_xticks(range(len(lengths)), [str(length) for length in lengths])
         axis.set_xlabel("draft length (tokens proposed a step)")
     lowest = min(cell["speedup_low"] or cell["speedup"] for cell in drafting + plain)
-    axes[0].set_ylim(bottom=0.5 if lowest > 0.55 else 0)
+    highest = max(cell["speedup_high"] or cell["speedup"] for cell in drafting + plain)
+    axes[0].set_ylim(0.5 if lowest > 0.55 else 0, 1.05 * highest)
     axes[0].set_ylabel(f"times plain ({100 * sweep['settings']['confidence']:g} % intervals)")
     legend_below(figure, axes)
     return figure
@@ -296,12 +297,12 @@ def draw_tasks(found):
         axis.annotate(f"{ratio:.2f}", (place, 0.08), ha="center", color="white", fontweight="bold")
     dots = [(prompt_ratio(runs), place) for place, rows in enumerate(found.values()) for runs in rows]
     heights, places = zip(*dots)
-    axis.plot(places, heights, "o", markersize=4, color="white", markeredgecolor="black")
+    axis.plot(places, heights, "o", markersize=4, color="white", markeredgecolor="black", label="single prompts")
     worst, place = min(dots)
-    look = {"ha": "center", "color": COLOURS[1], "arrowprops": {"arrowstyle": "->", "color": COLOURS[1]}}
-    axis.annotate(f"worst prompt: {worst:.2f}", (place, worst), xytext=(place, 1.12 * max(heights)), **look)
-    axis.set_ylim(0, 1.22 * max(heights))
-    axis.set_ylabel("times plain (dots: single prompts)")
+    look = {"markersize": 8, "color": COLOURS[1], "markeredgecolor": "black", "linestyle": "none"}
+    axis.plot([place], [worst], "v", label=f"worst prompt: {worst:.2f}", **look)
+    axis.legend(loc="upper right")
+    axis.set_ylabel("times plain")
     axis.grid(axis="x", visible=False)
     return figure
 
