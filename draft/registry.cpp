@@ -8,6 +8,7 @@
 #include "draft/ngram.h"
 #include "draft/none.h"
 #include "draft/recycle.h"
+#include "draft/retokenize.h"
 #include "src/base/error.h"
 
 namespace tandem {
@@ -31,7 +32,20 @@ std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) {
   return std::make_unique<RecycleDrafter>(setup.mask);
 }
 
-std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) { return make_model_drafter(setup); }
+// The draft's best text: its tokens come back as deterministic children, which are accepted as often as the target would
+// draw them. Penalties carry over, if not to the token; what names ids of the target does not.
+std::unique_ptr<Drafter> make_retokenizing(const DrafterSetup& setup) {
+  DrafterSetup own = setup;
+  own.sampling.temperature = 0;
+  own.sampling.logit_bias.clear();
+  own.mask = drafting_mask(*setup.draft_words);
+  return std::make_unique<RetokenizingDrafter>(make_model_drafter(own), *setup.target_words, *setup.draft_words);
+}
+
+std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) {
+  if (setup.draft_words != nullptr) return make_retokenizing(setup);
+  return make_model_drafter(setup);
+}
 std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) { return make_ngram_drafter(setup); }
 
 std::unique_ptr<Drafter> make_hybrid(const DrafterSetup& setup) {

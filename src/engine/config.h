@@ -28,6 +28,7 @@ struct DraftConfig {
   std::optional<int> head_rows;    // unset: all
   std::string head_ranking;        // resolved path; empty = by id
   std::string quantize = "none";   // none, q4_0, q8_0
+  bool retokenize = false;         // the draft may have another vocabulary
   int ngram_min_match = 2, ngram_max_match = 64;
 
   bool uses_model() const { return kind == "model" || kind == "hybrid"; }

@@ -70,6 +70,7 @@ class Session {
 
  private:
   void open_models();
+  void pair_vocabularies();
   void load(const DrafterFactory& make);
   WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context);
