@@ -32,8 +32,8 @@ std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) {
   return std::make_unique<RecycleDrafter>(setup.mask);
 }
 
-// The draft's best text: its tokens come back as deterministic children, which are accepted as often as the target would
-// draw them. Penalties carry over, if not to the token; what names ids of the target does not.
+// The draft's best text: its tokens come back as deterministic children, which are accepted as often as the target
+// would draw them. Penalties carry over, if not to the token; what names ids of the target does not.
 std::unique_ptr<Drafter> make_retokenizing(const DrafterSetup& setup) {
   DrafterSetup own = setup;
   own.sampling.temperature = 0;

@@ -17,8 +17,9 @@ class OneStep final : public LengthPolicy {
   OneStep(LengthPolicy& policy, const DraftQuestion& step) : policy_(policy), step_(step) {}
   void begin_step(const DraftBudget&) override {}
   bool allow_draft_step(const DraftQuestion& own) override {
+    if (std::exchange(stepped_, true)) return false;
     step_.feed = own.feed;
-    return !std::exchange(stepped_, true) && policy_.allow_draft_step(step_);
+    return policy_.allow_draft_step(step_);
   }
   bool allow_row(const DraftQuestion& own) override {
     if (std::exchange(drawn_, true)) return false;
@@ -28,6 +29,7 @@ class OneStep final : public LengthPolicy {
   void observe(const TokenTree&, const Verdict&) override {}
   std::string_view name() const override { return "one step"; }
   double confidence() const { return confidence_; }
+  const DraftQuestion& question() const { return step_; }
 
  private:
   LengthPolicy& policy_;
@@ -41,6 +43,7 @@ class OneStep final : public LengthPolicy {
 RetokenizingDrafter::RetokenizingDrafter(std::unique_ptr<Drafter> draft, const Tokenizer& target,
                                          const Tokenizer& draft_words)
     : draft_(std::move(draft)),
+      target_(target),
       draft_words_(draft_words),
       ends_(draft_words.vocabulary(), target.vocabulary()),
       translation_(target, draft_words),
@@ -51,42 +54,71 @@ void RetokenizingDrafter::reset() {
   translation_.reset();
 }
 
-// The policy is asked for each row as its token comes up, and the tree made at the end: until then more text may turn
-// the last token into another, which then takes the row.
 const TokenTree& RetokenizingDrafter::propose(Context& context, LengthPolicy& policy) {
   tree_.clear(context.tokens().back());
-  const std::span<const TokenId> ids = translation_.follow(context.tokens());
-  if (ids.empty() || !translation_.complete()) return tree_;
-  draft_context_.clear();
-  draft_context_.push(ids);
-  continuation_.begin(context.tokens());
-
-  int rows = 0;  // below the pending token, that the policy allowed
-  for (int fruitless = 0; fruitless < kFruitlessSteps;) {
-    const Wrote wrote = draft_step(policy);
-    if (wrote == Wrote::nothing) break;
-    const std::span<const Continuation::Candidate> candidates = continuation_.candidates();
-    const int count = std::min(static_cast<int>(candidates.size()), kMaxTreeNodes - 1);
-    fruitless = count > rows ? 0 : fruitless + 1;
-    while (rows < count && policy.allow_row(question(rows + 1, candidates[static_cast<std::size_t>(rows)].confidence))) {
-      ++rows;
-    }
-    if (rows < count || wrote == Wrote::last) break;
-  }
-  const auto candidates = continuation_.candidates();
-  const std::size_t size = std::min(candidates.size(), static_cast<std::size_t>(rows));
-  for (std::size_t i = 0; i < size; ++i) {
-    tree_.add(static_cast<int>(i), candidates[i].token, ChildKind::deterministic, DraftSource::model,
-              static_cast<float>(candidates[i].confidence));
-  }
+  grow(tree_, context, policy);
   return tree_;
 }
 
+void RetokenizingDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy) {
+  const Pushed pushed(context);
+  int node = 0;
+  std::size_t ahead = 0;
+  for (int child = tree.next_child(0, 0); child >= 0; child = tree.next_child(node, node)) {
+    node = child;
+    context.push(tree.token(node));
+    ++ahead;
+    if (target_.bytes(tree.token(node)).empty()) return;  // nothing follows the end of a text
+  }
+  if (!begin(context.tokens(), ahead)) return;
+  const auto rows = static_cast<std::size_t>(write(tree, node, policy));
+  const std::span<const Continuation::Candidate> candidates = continuation_.candidates();
+  for (const Continuation::Candidate& candidate : candidates.first(std::min(candidates.size(), rows))) {
+    node = tree.add(node, candidate.token, ChildKind::deterministic, DraftSource::model,
+                    static_cast<float>(candidate.confidence));
+  }
+}
+
+DraftQuestion RetokenizingDrafter::first(const Context& context) {
+  const TokenTree alone(context.tokens().back());
+  FixedLength refuses(0, 1, 0);
+  OneStep step(refuses, {1, 1, 1, -1, DraftSource::model, 0});
+  if (begin(context.tokens(), 0)) draft_->propose(draft_context_, step);
+  return step.question();
+}
+
+// Lets the draft read these tokens. False when there is nothing that it could go on from.
+bool RetokenizingDrafter::begin(std::span<const TokenId> tokens, std::size_t ahead) {
+  const std::span<const TokenId> ids = translation_.follow(tokens, ahead);
+  if (ids.empty() || !translation_.complete()) return false;
+  draft_context_.clear();
+  draft_context_.push(ids);
+  continuation_.begin(tokens);
+  return true;
+}
+
+// Drafts text below `node` while it pays, and returns how many rows the policy allowed. It is asked for each row as its
+// token comes up, and the tree made at the end: until then more text may turn the last token into another, which then
+// takes the row.
+int RetokenizingDrafter::write(const TokenTree& tree, int node, LengthPolicy& policy) {
+  const std::size_t room = static_cast<std::size_t>(kMaxTreeNodes - tree.size());
+  std::size_t rows = 0;
+  for (int fruitless = 0; fruitless < kFruitlessSteps && continuation_.candidates().size() < room;) {
+    const std::size_t next = continuation_.candidates().size();
+    const Wrote wrote = draft_step(question(tree, node, next, -1), policy);
+    if (wrote == Wrote::nothing) break;
+    const std::span<const Continuation::Candidate> candidates = continuation_.candidates();
+    const std::size_t count = std::min(candidates.size(), room);
+    fruitless = count > rows ? 0 : fruitless + 1;
+    while (rows < count && policy.allow_row(question(tree, node, rows, candidates[rows].confidence))) ++rows;
+    if (rows < count || wrote == Wrote::last) break;
+  }
+  return static_cast<int>(rows);
+}
+
 // Runs the draft once, for one token of its own.
-RetokenizingDrafter::Wrote RetokenizingDrafter::draft_step(LengthPolicy& policy) {
-  const int depth = static_cast<int>(continuation_.candidates().size()) + 1;
-  if (depth >= kMaxTreeNodes) return Wrote::nothing;
-  OneStep step(policy, question(depth, -1));
+RetokenizingDrafter::Wrote RetokenizingDrafter::draft_step(const DraftQuestion& question, LengthPolicy& policy) {
+  OneStep step(policy, question);
   const TokenTree& drafted = draft_->propose(draft_context_, step);
   if (drafted.size() < 2) return Wrote::nothing;
   const TokenId token = drafted.token(1);
@@ -102,12 +134,17 @@ RetokenizingDrafter::Wrote RetokenizingDrafter::draft_step(LengthPolicy& policy)
   return Wrote::last;
 }
 
-// About the node at this depth of the chain, of which the first `depth` - 1 candidates are the nodes before it.
-DraftQuestion RetokenizingDrafter::question(int depth, double confidence) const {
+// About the node of this candidate, those before it hanging below one another and the first below `node`.
+DraftQuestion RetokenizingDrafter::question(const TokenTree& tree, int node, std::size_t candidate,
+                                            double confidence) const {
   double path_confidence = 1;
-  const auto before = continuation_.candidates().first(static_cast<std::size_t>(depth - 1));
-  for (const Continuation::Candidate& candidate : before) path_confidence *= candidate.confidence;
-  return {depth, depth, path_confidence, confidence, DraftSource::model, depth - 1};
+  for (int i = node; i > 0; i = tree.parent(i)) path_confidence *= tree.confidence(i);
+  for (const Continuation::Candidate& before : continuation_.candidates().first(candidate)) {
+    path_confidence *= before.confidence;
+  }
+  const int place = static_cast<int>(candidate);
+  const int parent = place == 0 ? node : tree.size() + place - 1;
+  return {tree.depth(node) + place + 1, tree.size() + place, path_confidence, confidence, DraftSource::model, parent};
 }
 
 }  // namespace tandem

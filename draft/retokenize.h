@@ -5,9 +5,9 @@
 
 namespace tandem {
 
-// A chain of deterministic children, so lossless under every rule whatever the draft is: the committed tokens' text goes
-// to the draft in its own vocabulary, and what it writes comes back in the target's (SLEM, Timor et al. 2025, arXiv
-// 2502.05202). One target token may take several draft steps, and one draft step may give several target tokens.
+// A chain of deterministic children, so lossless under every rule whatever the draft is: the committed tokens' text
+// goes to the draft in its own vocabulary, and what it writes comes back in the target's (SLEM, Timor et al. 2025,
+// arXiv 2502.05202). One target token may take several draft steps, and one draft step may give several target tokens.
 class RetokenizingDrafter final : public Drafter {
  public:
   // `draft`: proposes in its own vocabulary, its best token first, ids of drafting_mask() only. The tokenizers outlive
@@ -20,12 +20,21 @@ class RetokenizingDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "model"; }
 
+  // The parts of propose(), for a drafter that fills a tree from more than one source. grow() hangs its chain below the
+  // path of first children; `context` ends with the pending token and is left so. first() is the question about a draft
+  // step with which grow() would begin on a tree of one node.
+  void grow(TokenTree& tree, Context& context, LengthPolicy& policy);
+  DraftQuestion first(const Context& context);
+
  private:
   enum class Wrote { nothing, text, last };  // last: no further step can bring more
-  Wrote draft_step(LengthPolicy& policy);
-  DraftQuestion question(int depth, double confidence) const;
+  bool begin(std::span<const TokenId> tokens, std::size_t ahead);
+  int write(const TokenTree& tree, int node, LengthPolicy& policy);
+  Wrote draft_step(const DraftQuestion& question, LengthPolicy& policy);
+  DraftQuestion question(const TokenTree& tree, int node, std::size_t candidate, double confidence) const;
 
   std::unique_ptr<Drafter> draft_;
+  const Tokenizer& target_;
   const Tokenizer& draft_words_;
   ControlMap ends_;  // the draft's to the target's
   Translation translation_;

@@ -12,8 +12,8 @@
 
 namespace tandem {
 
-// The control tokens of one vocabulary that have a counterpart in another: the one of the same spelling, or else, for an
-// end mark, the other vocabulary's end mark.
+// The control tokens of one vocabulary that have a counterpart in another: the one of the same spelling, or else, for
+// an end mark, the other vocabulary's end mark.
 class ControlMap {
  public:
   ControlMap(const Vocabulary& from, const Vocabulary& to);
@@ -36,9 +36,9 @@ class Translation {
   // Both outlive this.
   Translation(const Tokenizer& target, const Tokenizer& draft);
 
-  // Ids in the draft's vocabulary for all of `tokens`. Linear in what was added since the last call when the tokens
-  // have only grown. Valid until the next call.
-  std::span<const TokenId> follow(std::span<const TokenId> tokens);
+  // Ids in the draft's vocabulary for all of `tokens`, of which the last `ahead`, no control tokens, may not stay.
+  // Linear in what was added since the last call when those that stay have only grown. Valid until the next call.
+  std::span<const TokenId> follow(std::span<const TokenId> tokens, std::size_t ahead = 0);
 
   // False while the text ends within a character whose first bytes the draft has no tokens for: what it would write
   // then does not continue the text.
@@ -48,7 +48,7 @@ class Translation {
 
  private:
   void add(TokenId token);
-  void encode_open_end();
+  void settle();
 
   const Tokenizer& target_;
   const Tokenizer& draft_;
@@ -57,6 +57,7 @@ class Translation {
   std::vector<TokenId> ids_;
   std::size_t settled_ = 0;  // of ids_
   std::string open_;         // text behind the settled ids
+  std::string end_;          // that and what is ahead
 };
 
 // What the draft writes behind the committed tokens, as target tokens that continue exactly those.

@@ -225,7 +225,8 @@ void BpeTokenizer::encode_text(std::string_view text, Scratch& scratch, std::vec
   for (const std::string_view piece : scratch.pieces) {
     encode_piece(piece, scratch, ids);
     if (scratch.boundaries == nullptr) continue;
-    scratch.boundaries->push_back({piece.data() + piece.size(), ids.size(), is_white_space(utf8_step(piece).character)});
+    scratch.boundaries->push_back(
+        {piece.data() + piece.size(), ids.size(), is_white_space(utf8_step(piece).character)});
   }
 }
 
