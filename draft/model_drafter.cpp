@@ -50,9 +50,22 @@ std::string ModelDrafter::take_warning() { return std::exchange(warning_, {}); }
 
 const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
   tree_.clear(context.tokens().back());
-  const Pushed pushed(context);
-  extend(tree_, 0, context, policy);
+  grow(tree_, context, policy);
   return tree_;
+}
+
+void ModelDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy) {
+  const Pushed pushed(context);
+  int node = 0;
+  for (int child = tree.next_child(0, 0); child >= 0; child = tree.next_child(node, node)) {
+    node = child;
+    context.push(tree.token(node));
+  }
+  extend(tree, node, context, policy);
+}
+
+DraftQuestion ModelDrafter::first(const Context& context) {
+  return first(TokenTree(context.tokens().back()), 0, context.tokens());
 }
 
 DraftQuestion ModelDrafter::first(const TokenTree& tree, int node, std::span<const TokenId> tokens) const {
@@ -67,9 +80,9 @@ DraftQuestion ModelDrafter::first(const TokenTree& tree, int node, std::span<con
           static_cast<int>(tokens.size() - shared(tokens))};
 }
 
-int ModelDrafter::extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy) {
+void ModelDrafter::extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy) {
   const std::uint32_t start = context.position() - static_cast<std::uint32_t>(tree.depth(node));
-  if (!can_draft(context.tokens())) return node;
+  if (!can_draft(context.tokens())) return;
   bool followed = false;
   for (DraftQuestion question = first(tree, node, context.tokens()); !tree.full();) {
     if (context.size() > room_ || !policy.allow_draft_step(question)) break;
@@ -89,7 +102,6 @@ int ModelDrafter::extend(TokenTree& tree, int node, Context& context, LengthPoli
     question = {tree.depth(node) + 1, tree.size(), question.path_confidence * tree.confidence(node), -1,
                 DraftSource::model,   node};
   }
-  return node;
 }
 
 // Of the best token of proposal_. At temperature 0 that is sure to be drawn, which says nothing of how sure the model

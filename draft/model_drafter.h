@@ -12,7 +12,7 @@ namespace tandem {
 // A chain of sampled children, each drawn from the draft's distribution after the whole sampler chain. The cache is
 // brought up to date from the committed tokens at each proposal, so acceptance, rejection, cut tokens and a new prompt
 // are one case.
-class ModelDrafter final : public Drafter {
+class ModelDrafter final : public GrowingDrafter {
  public:
   // `model` outlives this. `context`: slots of the draft's cache, at most the model's limit (Error(model) otherwise).
   // `mask`: ids that both vocabularies may produce. `draw`: as the rule that checks the proposals wants it.
@@ -27,11 +27,8 @@ class ModelDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "model"; }
 
-  // The parts of propose(), for a drafter that fills a tree from more than one source. extend() hangs a chain below
-  // `node`, whose path `context` ends with, and returns the last node; tokens pushed on the context are the caller's to
-  // pop. first() is the question that extend() would begin with.
-  int extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy);
-  DraftQuestion first(const TokenTree& tree, int node, std::span<const TokenId> tokens) const;
+  void grow(TokenTree& tree, Context& context, LengthPolicy& policy) override;
+  DraftQuestion first(const Context& context) override;
 
   // Tokens whose keys and values the cache holds: after a proposal that drafted, the context and all drafted tokens but
   // the last.
@@ -39,6 +36,8 @@ class ModelDrafter final : public Drafter {
   const KvCache& cache() const { return cache_; }
 
  private:
+  void extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy);
+  DraftQuestion first(const TokenTree& tree, int node, std::span<const TokenId> tokens) const;
   bool can_draft(std::span<const TokenId> tokens);
   double confidence(std::span<const float> logits) const;
   std::size_t shared(std::span<const TokenId> tokens) const;

@@ -34,7 +34,7 @@ std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) {
 
 // The draft's best text: its tokens come back as deterministic children, which are accepted as often as the target
 // would draw them. Penalties carry over, if not to the token; what names ids of the target does not.
-std::unique_ptr<Drafter> make_retokenizing(const DrafterSetup& setup) {
+std::unique_ptr<GrowingDrafter> make_retokenizing(const DrafterSetup& setup) {
   DrafterSetup own = setup;
   own.sampling.temperature = 0;
   own.sampling.logit_bias.clear();
@@ -42,14 +42,16 @@ std::unique_ptr<Drafter> make_retokenizing(const DrafterSetup& setup) {
   return std::make_unique<RetokenizingDrafter>(make_model_drafter(own), *setup.target_words, *setup.draft_words);
 }
 
-std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) {
+std::unique_ptr<GrowingDrafter> make_growing(const DrafterSetup& setup) {
   if (setup.draft_words != nullptr) return make_retokenizing(setup);
   return make_model_drafter(setup);
 }
+
+std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) { return make_growing(setup); }
 std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) { return make_ngram_drafter(setup); }
 
 std::unique_ptr<Drafter> make_hybrid(const DrafterSetup& setup) {
-  return std::make_unique<HybridDrafter>(make_model_drafter(setup), make_ngram_drafter(setup));
+  return std::make_unique<HybridDrafter>(make_growing(setup), make_ngram_drafter(setup));
 }
 
 struct Entry {

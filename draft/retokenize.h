@@ -8,7 +8,7 @@ namespace tandem {
 // A chain of deterministic children, so lossless under every rule whatever the draft is: the committed tokens' text
 // goes to the draft in its own vocabulary, and what it writes comes back in the target's (SLEM, Timor et al. 2025,
 // arXiv 2502.05202). One target token may take several draft steps, and one draft step may give several target tokens.
-class RetokenizingDrafter final : public Drafter {
+class RetokenizingDrafter final : public GrowingDrafter {
  public:
   // `draft`: proposes in its own vocabulary, its best token first, ids of drafting_mask() only. The tokenizers outlive
   // this.
@@ -20,11 +20,9 @@ class RetokenizingDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "model"; }
 
-  // The parts of propose(), for a drafter that fills a tree from more than one source. grow() hangs its chain below the
-  // path of first children; `context` ends with the pending token and is left so. first() is the question about a draft
-  // step with which grow() would begin on a tree of one node.
-  void grow(TokenTree& tree, Context& context, LengthPolicy& policy);
-  DraftQuestion first(const Context& context);
+  // Below the path of first children; nothing where that ends the text.
+  void grow(TokenTree& tree, Context& context, LengthPolicy& policy) override;
+  DraftQuestion first(const Context& context) override;
 
  private:
   enum class Wrote { nothing, text, last };  // last: no further step can bring more

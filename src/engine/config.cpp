@@ -113,10 +113,6 @@ DraftConfig read_draft(const Options& section) {
                           "GGUF file of the smaller model; found like target.model. It has the target's vocabulary, or "
                           "needs draft.retokenize.")
                     .value_or("");
-  draft.kind = kind.value_or(draft.model.empty() ? "ngram" : "hybrid");
-  if (draft.uses_model() && draft.model.empty()) {
-    section.refuse("kind", draft.kind + " needs draft.model, the GGUF file of a smaller model, which is not set");
-  }
   draft.context = to_int(section.optional_integer("context", "as the target", 16, kAnyCount,
                                                   "Most tokens that fit in the draft model's cache."));
   read_draft_lengths(section, draft);
@@ -125,6 +121,10 @@ DraftConfig read_draft(const Options& section) {
     draft.kv_cache = kv_type_of(*cache);
   }
   read_draft_cost(section, draft);
+  draft.kind = kind.value_or(draft.model.empty() ? "ngram" : "hybrid");
+  if (draft.uses_model() && draft.model.empty()) {
+    section.refuse("kind", draft.kind + " needs draft.model, the GGUF file of a smaller model, which is not set");
+  }
   read_draft_unlanded(section);
   read_ngram(section.section("ngram"), draft);
   return draft;

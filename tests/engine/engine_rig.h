@@ -88,7 +88,7 @@ class Rig {
 
   // The drafters of the product by their names; "self": the target drafts for itself; "cheap-model": the draft with
   // some rows of its head and matrices in Q4_0; "retokenize": a model with another vocabulary drafts through text,
-  // "retokenize-self" the target for itself.
+  // "retokenize-hybrid" with repeats, "retokenize-self" the target for itself.
   std::unique_ptr<Drafter> drafter(const std::string& kind, const RigOptions& o = {}, int context = 0) {
     if (kind == "retokenize-self") {
       RigOptions greedy = o;
@@ -96,16 +96,17 @@ class Rig {
       return std::make_unique<RetokenizingDrafter>(drafter("self", greedy, context), *words_, *words_);
     }
     DrafterSetup setup;
+    const bool foreign = kind == "retokenize" || kind == "retokenize-hybrid";
     const bool product = kind == "none" || kind == "model" || kind == "ngram" || kind == "recycle" || kind == "hybrid";
-    setup.kind = product ? kind : "model";
+    setup.kind = product ? kind : kind == "retokenize-hybrid" ? "hybrid" : "model";
     setup.sampling = o.sampling;
     setup.noise = {o.seed, 0};
     setup.draw = make_verifier(o.rule)->draft_draw();
     setup.model = kind == "self"          ? &target_.model
                   : kind == "cheap-model" ? &cheap_draft_.model
-                  : kind == "retokenize"  ? &foreign_draft_.model
+                  : foreign               ? &foreign_draft_.model
                                           : &draft_.model;
-    if (kind == "retokenize") {
+    if (foreign) {
       setup.target_words = words_.get();
       setup.draft_words = foreign_words_.get();
     }
@@ -117,8 +118,9 @@ class Rig {
   }
   // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
   static std::vector<std::string> kinds() {
-    return {"none",       "ngram",           "recycle", "model", "cheap-model",   "self",       "hybrid",
-            "retokenize", "retokenize-self", "oracle",  "wrong", "wrong-after-1", "duplicates", "random-tree"};
+    return {"none",          "ngram",      "recycle",           "model",           "cheap-model", "self",
+            "hybrid",        "retokenize", "retokenize-hybrid", "retokenize-self", "oracle",      "wrong",
+            "wrong-after-1", "duplicates", "random-tree"};
   }
   std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
                                        const RigOptions& o = {}) {

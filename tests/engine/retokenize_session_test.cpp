@@ -84,6 +84,7 @@ TEST_F(RetokenizeSession, GivesThePlainAnswerInEverySetting) {
   const std::vector<TokenId> truth = answer(plain).ids;
   ASSERT_EQ(truth.size(), 40u);
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{},
+                                                                                    {"draft.kind=hybrid"},
                                                                                     {"draft.length=12"},
                                                                                     {"draft.length=auto"},
                                                                                     {"draft.quantize=q4_0"},
