@@ -25,6 +25,7 @@ TEST_P(DraftContext, EndsDraftingWithOneWarningAndTheTextGoesOn) {
   for (const Case& c : {Case{160, 40, 20, true}, {160, 40, 39, true}, {160, 40, 60, true}, {64, 64, 60, false}}) {
     const std::vector<TokenId> prompt = random_prompt(11, c.prompt);
     for (const std::string kind : {"model", "hybrid", "retokenize-self", "retokenize-hybrid"}) {
+      if (kind == "retokenize-hybrid" && !c.fills) continue;  // its tokens for the prompt are more than 64
       SCOPED_TRACE(kind + " with " + std::to_string(c.draft_context) + " of " + std::to_string(c.capacity) + ", " +
                    std::to_string(c.prompt) + " in the prompt");
       const RigOptions options{.length = 16, .capacity = c.capacity};
