@@ -31,6 +31,19 @@ class Pair(TandemTest):
                              [result["ids"] for result in runs[1]["results"]], values)
             self.assertGreater(runs[0]["totals"]["accepted"], 0)
 
+    def test_a_full_draft_context_ends_drafting_through_text_with_one_warning(self):  # B29
+        report = self.folder / "report.json"
+        prompt = "Name the months of the year."
+        done = self.succeed("generate", "--config", RETOKENIZE, "--prompt", prompt, "--report", str(report),
+                            *settings(stop__max_tokens=48, draft__kind="model", draft__length=4, draft__context=56))
+        drafted = json.loads(report.read_bytes())
+        plain = self.json_of("generate", "--config", RETOKENIZE, "--prompt", prompt,
+                             *settings(stop__max_tokens=48, draft__kind="none"))
+        self.assertGreater(plain["prompt_tokens"] + plain["generated_tokens"], 70)
+        self.assertEqual(drafted["ids"], plain["ids"])
+        self.assertGreater(drafted["proposed"], 0)
+        self.assertEqual(done.stderr.decode().count("draft context of 56 tokens is full"), 1)
+
     def test_the_quickstart_answers_as_the_target_alone(self):
         runs = [self.json_of("generate", "--config", QUICKSTART, "--prompt", "Reverse a list in Python.",
                              *settings(stop__max_tokens=24, draft__kind=kind)) for kind in ("model", "none")]
