@@ -175,6 +175,42 @@ TEST(AutoLength, SiblingsComeWhereTheFirstChildIsUnsure) {
   EXPECT_FALSE(policy.allow_row({1, 2, 1, 0.5, DraftSource::model, 0}));
 }
 
+// A sibling on its way to a branch of its own: what follows it counts, at the price of its draft steps.
+TEST(AutoLength, StepsBelowASiblingAreAskedForLikeOthers) {
+  AutoLength policy(with_step(measured_costs(), 0.05).model(), kNodes, 0, false);
+  policy.begin_step({8, kMaxTreeNodes});
+  EXPECT_TRUE(policy.allow_draft_step({1, 1, 1, -1, DraftSource::model, 0}));
+  EXPECT_TRUE(policy.allow_row({1, 1, 1, 0.4, DraftSource::model, 0}));
+  EXPECT_TRUE(policy.allow_row({1, 2, 1, 0.8, DraftSource::model, 0, 1, 1}));
+  EXPECT_TRUE(policy.allow_draft_step({2, 3, 0.48, -1, DraftSource::model, 2}));
+  EXPECT_FALSE(policy.allow_draft_step({9, 3, 0.48, -1, DraftSource::model, 2}));
+}
+
+// A fixed seed must give one text, so what is unread counts as in a fresh process.
+TEST(AutoLength, WithoutRefreshThePromptCountsAsUnreadUntilTheFirstDraftStep) {
+  const auto first_step = [](int context, int feed) {
+    AutoLength policy(measured_costs().model(), kNodes, 0, false);
+    policy.begin_step({40, kMaxTreeNodes, context});
+    return policy.allow_draft_step({1, 1, 1, -1, DraftSource::model, 0, feed});
+  };
+  EXPECT_TRUE(first_step(20, 20));
+  EXPECT_FALSE(first_step(2000, 2000));
+  EXPECT_FALSE(first_step(2000, 1));  // an earlier prompt has read it
+  AutoLength policy(measured_costs().model(), kNodes, 0, false);
+  policy.begin_step({40, kMaxTreeNodes, 20});
+  EXPECT_TRUE(policy.allow_draft_step({1, 1, 1, -1, DraftSource::model, 0, 20}));
+  policy.begin_step({40, kMaxTreeNodes, 2000});
+  EXPECT_TRUE(policy.allow_draft_step({1, 1, 1, -1, DraftSource::model, 0, 1}));
+}
+
+TEST(FixedLength, AddsSiblingsOnlyToATree) {
+  FixedLength chain(3, 8, 0), tree(3, 8, 0, DraftShape::tree);
+  for (FixedLength* policy : {&chain, &tree}) policy->begin_step({9, kMaxTreeNodes});
+  const DraftQuestion sibling{1, 2, 1, 0.4, DraftSource::model, 0, 1, 1};
+  EXPECT_FALSE(chain.allow_row(sibling));
+  EXPECT_TRUE(tree.allow_row(sibling));
+}
+
 TEST(PassCosts, AreInterpolatedMonotoneAndGoOn) {
   const PassCosts costs(std::vector<RowSeconds>{{1, 1}, {2, 0.9}, {4, 2}, {128, 64}});
   EXPECT_DOUBLE_EQ(costs.seconds(1), 1);
