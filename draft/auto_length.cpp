@@ -70,7 +70,8 @@ double AutoLength::amortised_draft_seconds(int feed) const {
 
 // What the draft has read of the prompt depends on the prompts before it, which must not decide about a fixed text.
 int AutoLength::feed_of(const DraftQuestion& question) const {
-  return refresh_ || drafted_ ? question.feed : std::max(question.feed, budget_.context + question.depth - 1);
+  if (refresh_ || drafted_ || question.skips) return question.feed;
+  return std::max(question.feed, budget_.context + question.depth - 1);
 }
 
 // Nodes of the question's source in a row, the new one included.

@@ -22,9 +22,10 @@ struct DraftQuestion {
   double next_confidence;  // in [0, 1]: the deterministic candidate's own, or max q (at temperature 0 before that);
                            // negative when not known yet
   DraftSource source;
-  int parent = -1;   // node that the new one would hang from; -1: the newest
-  int feed = 1;      // a draft step: tokens that its pass runs, those included that the draft has to catch up on
-  int siblings = 0;  // children that the parent has already
+  int parent = -1;     // node that the new one would hang from; -1: the newest
+  int feed = 1;        // a draft step: tokens that its pass runs, those included that the draft has to catch up on
+  int siblings = 0;    // children that the parent has already
+  bool skips = false;  // a draft step that reads only the end of a long unread text
 };
 
 class LengthPolicy {

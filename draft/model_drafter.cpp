@@ -13,6 +13,8 @@
 namespace tandem {
 namespace {
 
+constexpr int kReadAfresh = 32;  // last tokens that a draft reads which skips what is unread before
+
 // A row of logits must leave something to draw. Tokens of the text may get rows too, but a text need not have any.
 void require_drawable(std::span<const TokenId> head_tokens, const SamplingOptions& sampling, const TokenMask& mask) {
   if (head_tokens.empty()) return;  // all rows are there
@@ -44,6 +46,7 @@ ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, Sa
 void ModelDrafter::reset() {
   cache_.truncate(0);
   cached_.clear();
+  skipped_ = 0;
 }
 
 std::string ModelDrafter::take_warning() { return std::exchange(warning_, {}); }
@@ -55,8 +58,7 @@ const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
 }
 
 DraftQuestion ModelDrafter::first(const Context& context) const {
-  const std::span<const TokenId> tokens = context.tokens();
-  return {1, 1, 1, -1, DraftSource::model, 0, static_cast<int>(tokens.size() - shared(tokens))};
+  return {1, 1, 1, -1, DraftSource::model, 0, unread(context.tokens())};
 }
 
 DraftQuestion ModelDrafter::question(const TokenTree& tree, int node) const {
@@ -118,14 +120,24 @@ bool ModelDrafter::spend_step(TokenTree& tree, int node, Context& context, Lengt
   for (int i = 1; i <= node; ++i) {
     if (tree.ancestors(node) >> i & 1) context.push(tree.token(i));
   }
+  if (context.size() > room_ || !allow_step(question(tree, node), context.tokens(), policy)) return false;
   const std::span<const TokenId> tokens = context.tokens();
-  if (context.size() > room_) return false;
-  DraftQuestion step = question(tree, node);
-  step.feed = static_cast<int>(tokens.size() - shared(tokens));
-  if (!policy.allow_draft_step(step)) return false;
   forget_differences(tokens);
   model_.follow(tokens);
   learn(tree, node, feed(tokens), context);
+  return true;
+}
+
+bool ModelDrafter::allow_step(DraftQuestion question, std::span<const TokenId> tokens, LengthPolicy& policy) {
+  question.feed = unread(tokens);
+  if (policy.allow_draft_step(question)) return true;
+  if (question.feed <= 2 * kReadAfresh) return false;
+  question.feed = kReadAfresh;
+  question.skips = true;
+  if (!policy.allow_draft_step(question)) return false;
+  reset();
+  cached_.assign(tokens.begin(), tokens.end() - kReadAfresh);
+  skipped_ = cached_.size();
   return true;
 }
 
@@ -218,6 +230,12 @@ bool ModelDrafter::can_draft(std::span<const TokenId> tokens) {
   return false;
 }
 
+// What a draft step on this text runs: all of it where it differs from what was skipped.
+int ModelDrafter::unread(std::span<const TokenId> tokens) const {
+  const std::size_t known = shared(tokens);
+  return static_cast<int>(known < skipped_ ? tokens.size() : tokens.size() - known);
+}
+
 // Tokens that the cache shares with these. The pending token never counts: its logits are wanted.
 std::size_t ModelDrafter::shared(std::span<const TokenId> tokens) const {
   const std::size_t most = std::min(cached_.size(), tokens.size() - 1);
@@ -228,7 +246,8 @@ std::size_t ModelDrafter::shared(std::span<const TokenId> tokens) const {
 
 void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
   cached_.resize(shared(tokens));
-  cache_.truncate(static_cast<int>(cached_.size()));
+  if (cached_.size() < skipped_) reset();
+  cache_.truncate(static_cast<int>(cached_.size() - skipped_));
 }
 
 // Runs all tokens that are not cached yet, in chunks, and returns the logits of the last.
@@ -239,11 +258,12 @@ std::span<const float> ModelDrafter::feed(std::span<const TokenId> tokens) {
     const bool last = done + rows == tokens.size();
     const std::array<int, 1> last_row{static_cast<int>(rows) - 1};
     const std::span<const TokenId> chunk = tokens.subspan(done, rows);
-    const Logits logits = model_.forward({.tokens = chunk,
-                                          .positions = std::span<const Position>(positions_).subspan(done, rows),
-                                          .ancestors = {},
-                                          .logits_rows = std::span<const int>(last_row).first(last ? 1 : 0)},
-                                         cache_);
+    const Logits logits =
+        model_.forward({.tokens = chunk,
+                        .positions = std::span<const Position>(positions_).subspan(done - skipped_, rows),
+                        .ancestors = {},
+                        .logits_rows = std::span<const int>(last_row).first(last ? 1 : 0)},
+                       cache_);
     cached_.insert(cached_.end(), chunk.begin(), chunk.end());
     if (last) return logits.row(0);
   }

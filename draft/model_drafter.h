@@ -14,7 +14,9 @@ namespace tandem {
 // Children are drawn without replacement from the draft's distribution after the whole sampler chain (under shared
 // noise: its best by that noise); at temperature 0 they are its best tokens, as deterministic children. The cache is
 // brought up to date from the tokens at hand at each draft step, so acceptance, rejection, cut tokens, another branch
-// and a new prompt are one case.
+// and a new prompt are one case. Where the policy does not want to read what is long unread, it is asked about the last
+// tokens alone, from which the draft then goes on until reset() or another prompt: no draft step is ever too dear to be
+// tried again.
 class ModelDrafter final : public Drafter {
  public:
   static constexpr int kMostChildren = 4;  // of one node
@@ -38,8 +40,8 @@ class ModelDrafter final : public Drafter {
   void grow(TokenTree& tree, Context& context, LengthPolicy& policy);
   DraftQuestion first(const Context& context) const;
 
-  // Tokens whose keys and values the cache holds: after a proposal that drafted, the context and the path to the node
-  // of the last draft step.
+  // The text that the cache stands for: after a proposal that drafted, the context and the path to the node of the last
+  // draft step. Its first tokens have no keys and values where they were skipped.
   std::span<const TokenId> cached() const { return cached_; }
   const KvCache& cache() const { return cache_; }
 
@@ -70,6 +72,8 @@ class ModelDrafter final : public Drafter {
 
   bool can_draft(std::span<const TokenId> tokens);
   std::size_t shared(std::span<const TokenId> tokens) const;
+  int unread(std::span<const TokenId> tokens) const;
+  bool allow_step(DraftQuestion question, std::span<const TokenId> tokens, LengthPolicy& policy);
   void forget_differences(std::span<const TokenId> tokens);
   std::span<const float> feed(std::span<const TokenId> tokens);
 
@@ -79,6 +83,7 @@ class ModelDrafter final : public Drafter {
   KvCache cache_;
   int room_;  // tokens the cache and the model's positions have room for
   std::vector<TokenId> cached_;
+  std::size_t skipped_ = 0;          // of cached_: tokens at the front that were not read
   std::vector<Position> positions_;  // 0, 1, 2, ...
   TokenTree tree_;
   std::array<Branch, kMaxTreeNodes> branches_;

@@ -116,6 +116,28 @@ TEST(AutoLength, AcceptanceThatComesBackIsFoundWithin64Tokens) {
   }
 }
 
+// A long prompt that the draft has not read is dear to read, yet plain decoding does not last for ever.
+TEST(AutoLength, DraftBehindALongUnreadTextIsTriedAgain) {
+  for (const bool refresh : {false, true}) {
+    for (const int bad : {100, 1000}) {
+      const Costs costs = measured_costs();
+      AutoLength policy(costs.model(), kNodes, 0, refresh);
+      SimulatedText text(costs, mixed(0, 0, 0.8));
+      text.set_unseen(3000);
+      text.run(policy, bad);
+      text.set_types({{0.97, 1, 1}});
+      int tokens = 0;
+      for (bool found = false; !found && tokens < 4000;) {
+        const StepOutcome step = text.step(policy);
+        tokens += step.tokens;
+        found = step.proposed > 1;  // more than a probe
+      }
+      // A probe reads 32 tokens, for about 1.4 passes of a single row: 1 % of 140 of them.
+      EXPECT_LE(tokens, 300) << bad << " bad tokens, refresh " << refresh;
+    }
+  }
+}
+
 TEST(AutoLength, SameAnswersToSameQuestions) {
   std::vector<double> seconds;
   for (int i = 0; i < 2; ++i) {

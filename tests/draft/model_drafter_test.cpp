@@ -460,6 +460,46 @@ TEST(ModelDrafter, GrowsBesideTheNodesOfAnotherSource) {
   }
 }
 
+// Refuses to read more than so many tokens at once.
+class ShortReader final : public LengthPolicy {
+ public:
+  void begin_step(const DraftBudget&) override {}
+  bool allow_draft_step(const DraftQuestion& question) override {
+    return question.depth <= 3 && question.feed <= 40 && question.siblings == 0;
+  }
+  bool allow_row(const DraftQuestion& question) override { return question.siblings == 0; }
+  void observe(const TokenTree&, const Verdict&) override {}
+  std::string_view name() const override { return "short-reader"; }
+};
+
+// The last 32 tokens are then a text of their own to it, until another text comes.
+TEST(ModelDrafter, SkipsALongUnreadTextWhereThePolicyWantsIt) {
+  TinyModel tiny;
+  ModelDrafter drafter = make_drafter(tiny, 1.0), beside = make_drafter(tiny, 1.0);
+  ShortReader policy;
+  Context context = random_context(200), window;
+  EXPECT_EQ(drafter.first(context).feed, 200);
+  window.push(context.tokens().last(32));
+  window.set_dropped(168);
+  for (int round = 0; round < 5; ++round) {
+    const std::vector<TokenId> drafted = tokens_of(drafter.propose(context, policy));
+    EXPECT_EQ(drafted.size(), 4u);
+    const TokenTree& tree = beside.propose(window, policy);
+    EXPECT_EQ(drafted, tokens_of(tree)) << "round " << round;
+    EXPECT_EQ(drafter.cached().size(), static_cast<std::size_t>(context.size() + 2));
+    EXPECT_EQ(drafter.cache().size(), beside.cache().size());
+    commit(context, tree, 1, static_cast<TokenId>(round));
+    commit(window, tree, 1, static_cast<TokenId>(round));
+  }
+  Context other = random_context(201, 8);  // differs where the first text was skipped
+  EXPECT_EQ(drafter.first(other).feed, 201);
+  EXPECT_EQ(propose(drafter, other, 2).size(), 3);
+  EXPECT_EQ(drafter.cache().size(), 202);
+  Context shorter = random_context(20, 9);
+  EXPECT_EQ(propose(drafter, shorter, 2).size(), 3);
+  EXPECT_EQ(drafter.cache().size(), 21);
+}
+
 TEST(ModelDrafter, ASeedGivesTheSameProposalsAndAnotherSeedOthers) {
   TinyModel tiny;
   const auto run = [&](std::uint64_t seed) {
