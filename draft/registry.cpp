@@ -24,7 +24,7 @@ std::unique_ptr<ModelDrafter> make_model_drafter(const DrafterSetup& setup) {
 }
 
 std::unique_ptr<NgramDrafter> make_ngram_drafter(const DrafterSetup& setup) {
-  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context);
+  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context, setup.corpus);
 }
 
 std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "src/base/yaml_tree.h"
+#include "src/engine/corpus_files.h"
 #include "src/sample/logprobs.h"
 #include "verify/verifier.h"
 
@@ -97,10 +98,6 @@ void read_draft_unlanded(const Options& section) {
                                           "Lets a model with another vocabulary draft through text (not available in "
                                           "this version).");
   require_landed(section, "retokenize", !retokenize, "false");
-  const auto corpus = section.texts("corpus",
-                                    "Files or folders that n-gram drafts also learn from (not available in this "
-                                    "version).");
-  require_landed(section, "corpus", corpus.empty(), "[]");
 }
 
 DraftConfig read_draft(const Options& section) {
@@ -126,6 +123,11 @@ DraftConfig read_draft(const Options& section) {
   }
   read_draft_cost(section, draft);
   read_draft_unlanded(section);
+  draft.corpus =
+      section.texts("corpus",
+                    "Files or folders whose texts n-gram drafts (kinds ngram and hybrid) continue too, where "
+                    "they match longer than prompt and answer do; indexed once, at most 32 MiB of text in "
+                    "files of at most 8 MiB.");
   read_ngram(section.section("ngram"), draft);
   return draft;
 }
@@ -275,6 +277,16 @@ fs::path resolved(const fs::path& path) {
   return (error ? path.parent_path() : folder) / path.filename();
 }
 
+void find_corpora_of(const Options& options, std::vector<std::string>& corpora) {
+  for (std::string& path : corpora) {
+    try {
+      path = find_corpus(path, options.base_folder("draft.corpus"));
+    } catch (const Error& error) {
+      options.refuse("draft.corpus", error.what());
+    }
+  }
+}
+
 // YAML double-quoted text.
 std::string yaml_text(std::string_view text) {
   std::string yaml = "\"";
@@ -288,6 +300,12 @@ std::string yaml_text(std::string_view text) {
     }
   }
   return yaml + '"';
+}
+
+std::string yaml_list(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + yaml_text(text);
+  return list;
 }
 
 template <typename T>
@@ -307,6 +325,7 @@ std::string draft_yaml(const DraftConfig& draft) {
   yaml += fmt::format("  head_rows: {}\n  head_ranking: {}\n  quantize: {}\n",
                       draft.head_rows ? fmt::to_string(*draft.head_rows) : "all", text_or_null(draft.head_ranking),
                       draft.quantize);
+  yaml += fmt::format("  corpus: [{}]\n", yaml_list(draft.corpus));
   yaml += fmt::format("  ngram:\n    min_match: {}\n    max_match: {}\n", draft.ngram_min_match, draft.ngram_max_match);
   return yaml;
 }
@@ -327,10 +346,9 @@ std::string sampling_yaml(const Config& config) {
 }
 
 std::string stop_yaml(const StopConfig& stop) {
-  std::string strings;
-  for (const std::string& text : stop.strings) strings += (strings.empty() ? "" : ", ") + yaml_text(text);
   return fmt::format("stop:\n  max_tokens: {}\n  strings: [{}]\n  token_ids: [{}]\n  time_limit_seconds: {}\n",
-                     stop.max_tokens, strings, fmt::join(stop.token_ids, ", "), or_null(stop.time_limit_seconds));
+                     stop.max_tokens, yaml_list(stop.strings), fmt::join(stop.token_ids, ", "),
+                     or_null(stop.time_limit_seconds));
 }
 
 }  // namespace
@@ -345,6 +363,7 @@ Config read_config(Options options) {
   if (!config.draft.head_ranking.empty()) {
     find_file_of(config.options, "draft.head_ranking", config.draft.head_ranking);
   }
+  find_corpora_of(config.options, config.draft.corpus);
   return config;
 }
 
