@@ -105,14 +105,15 @@ DraftConfig read_draft(const Options& section) {
   const auto kind = section.optional_choice(
       "kind", "hybrid if draft.model is set, else ngram", {"none", "model", "ngram", "recycle", "hybrid"},
       "What proposes tokens: nothing, a smaller model, repeats in the text, what the "
-      "target thought likely after the same token before, or model and repeats.");
+      "target thought likely after the same token before, or repeats and, where there are none, the model if "
+      "draft.model is set, else what the target thought likely.");
   draft.model = section
                     .path("model", "unset",
                           "GGUF file of the smaller model, with the target's vocabulary; found like target.model.")
                     .value_or("");
   draft.kind = kind.value_or(draft.model.empty() ? "ngram" : "hybrid");
-  if (draft.uses_model() && draft.model.empty()) {
-    section.refuse("kind", draft.kind + " needs draft.model, the GGUF file of a smaller model, which is not set");
+  if (draft.kind == "model" && draft.model.empty()) {
+    section.refuse("kind", "model needs draft.model, the GGUF file of a smaller model, which is not set");
   }
   draft.context = to_int(section.optional_integer("context", "as the target", 16, kAnyCount,
                                                   "Most tokens that fit in the draft model's cache."));

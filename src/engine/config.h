@@ -31,7 +31,7 @@ struct DraftConfig {
   std::vector<std::string> corpus;  // resolved files and folders
   int ngram_min_match = 2, ngram_max_match = 64;
 
-  bool uses_model() const { return kind == "model" || kind == "hybrid"; }
+  bool uses_model() const { return kind == "model" || (kind == "hybrid" && !model.empty()); }
   bool uses_ngram() const { return kind == "ngram" || kind == "hybrid"; }
 };
 
