@@ -71,11 +71,16 @@ int NgramDrafter::corpus_match() {
   return walk_->begin(std::span(end).last(drafted + committed));
 }
 
-// The longer match, and of two as long the text's own.
+// The longer match, and of two as long the text's own; a longer one that documents continue in many ways gives way.
 DraftSource NgramDrafter::choose(const TokenTree& tree, int node) {
   const SuffixAutomaton::Match own = match_after(tree, node);
   const int other = corpus_match();
-  const bool from_corpus = other > own.length;
+  bool from_corpus = other > own.length;
+  if (from_corpus && own.length >= min_match_) {
+    const std::optional<CorpusWalk::Next> next = walk_->next();
+    from_corpus = next && next->share * confidence_after(std::min(other, max_match_)) >
+                              confidence_after(std::min(own.length, max_match_));
+  }
   length_ = std::min(from_corpus ? other : own.length, max_match_);
   place_ = own.end + 1;
   source_ = length_ < min_match_ ? DraftSource::none : from_corpus ? DraftSource::corpus : DraftSource::ngram;

@@ -1,7 +1,6 @@
 #include "draft/recycle.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
 #include "src/sample/row_scan.h"
@@ -59,7 +58,9 @@ void RecycleDrafter::read(std::span<const TokenId> tokens) {
   if (known_ > 0) reset();
   known_ = tokens.size();
   entry(*std::ranges::max_element(tokens));  // the whole table at once
-  for (std::size_t i = 1; i < tokens.size(); ++i) follow(tokens[i - 1], tokens[i]);
+  for (std::size_t i = 1; i < tokens.size(); ++i) {
+    if (mask_.allows(tokens[i])) follow(tokens[i - 1], tokens[i]);
+  }
 }
 
 // The likeliest child that some node may still get.
@@ -149,15 +150,10 @@ void RecycleDrafter::observe(const Observation& observation, const Context& cont
     score(token, committed[i]);
     record(token, logits.row(path[i]));
   }
-  // A rejected token's row tells nothing of this text, but all there is about a token that was never met.
-  if (std::getenv("TANDEM_OFFPATH")) {
-    std::uint64_t left = 0;
-    for (int node = 1; node < observation.tree.size(); ++node) left |= std::uint64_t{1} << node;
-    for (const int node : path) left &= ~(std::uint64_t{1} << node);
-    for (int node = 1; node < observation.tree.size(); ++node) {
-      const TokenId token = observation.tree.token(node);
-      if ((left >> node & 1) && successors(token).empty()) record(token, logits.row(node));
-    }
+  // The row of a node off the path comes from another text than this one: better than nothing, and no more.
+  for (int node = 1; node < observation.tree.size(); ++node) {
+    const TokenId token = observation.tree.token(node);
+    if (successors(token).empty()) record(token, logits.row(node));
   }
   known_ += path.size();
 }

@@ -17,8 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string mebibytes(std::uintmax_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / static_cast<double>(1 << 20));
+std::string shown_size(std::uintmax_t bytes) {
+  if (bytes < 1 << 10) return fmt::format("{} bytes", bytes);
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1 << 20 ? fmt::format("{:.1f} KiB", size / (1 << 10)) : fmt::format("{:.1f} MiB", size / (1 << 20));
 }
 
 // What the paths lead to.
@@ -49,7 +51,7 @@ class Listing {
     }
     const std::uintmax_t size = fs::file_size(path, error);
     if (size > limits_.file_bytes) {
-      return skip(path, fmt::format("{}, the limit of a file is {}", mebibytes(size), mebibytes(limits_.file_bytes)));
+      return skip(path, fmt::format("{}, the limit of a file is {}", shown_size(size), shown_size(limits_.file_bytes)));
     }
     files_.push_back(identity_of(path.string()));
   }
@@ -119,7 +121,7 @@ CorpusUse index(const Listing& listing, const Tokenizer& tokenizer, const Corpus
     bytes += text.size();
     if (bytes > limits.bytes) {
       fail(ErrorKind::config, "{} ({}) makes it {} of text, the limit is {}: name fewer files or folders", file.path,
-           mebibytes(text.size()), mebibytes(bytes), mebibytes(limits.bytes));
+           shown_size(text.size()), shown_size(bytes), shown_size(limits.bytes));
     }
     const std::vector<TokenId> ids = tokenizer.encode(text, Specials::literal);
     tokens.insert(tokens.end(), ids.begin(), ids.end());

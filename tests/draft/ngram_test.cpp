@@ -150,6 +150,12 @@ TEST(NgramCorpus, TheLongerMatchIsContinuedAndOfTwoAsLongTheTexts) {
   EXPECT_EQ(source_of({9, 8, 3}, {}), DraftSource::none);                                // shorter than min_match
 }
 
+TEST(NgramCorpus, ALongerMatchOfManyContinuationsGivesWayToTheTexts) {
+  NgramDrafter drafter(2, 64, 0, corpus_of({{1, 2, 3, 40}, {1, 2, 3, 41}, {1, 2, 3, 42}}));
+  EXPECT_EQ(propose(drafter, {2, 3, 50, 51, 9, 1, 2, 3}, 2), (std::vector<TokenId>{50, 51}));
+  EXPECT_EQ(propose(drafter, {3, 50, 51, 9, 1, 2, 3}, 2), (std::vector<TokenId>{40}));  // the text's own is too short
+}
+
 TEST(NgramCorpus, DraftsStayWithinADocument) {
   NgramDrafter drafter(1, 64, 0, corpus_of({{1, 2, 3}, {4, 5}}));
   EXPECT_EQ(propose(drafter, {9, 1}, 8), (std::vector<TokenId>{2, 3}));

@@ -144,18 +144,20 @@ TEST(Recycle, ConfidenceIsLearntFromWhatCame) {
   EXPECT_LE(total, 1);
 }
 
-TEST(Recycle, RowsOfTheAcceptedPathAreRecordedAndNoOthers) {
+TEST(Recycle, RowsOffTheAcceptedPathAreOnlyForTokensOfWhichNothingIsKnown) {
   Sequence run({1});
-  run.propose(0);
+  run.step({7}, 1);
   TokenTree tree(1);
   tree.add(0, 2, ChildKind::deterministic, DraftSource::other);
   tree.add(0, 3, ChildKind::deterministic, DraftSource::other);
   tree.add(2, 4, ChildKind::deterministic, DraftSource::other);
-  run.observe(tree, {0, 2}, {row_of({3}), row_of({11}), row_of({12}), row_of({13})}, 12);
-  EXPECT_EQ(run.drafter.successors(1)[0], 3);
+  tree.add(3, 1, ChildKind::deterministic, DraftSource::other);
+  tree.add(3, 3, ChildKind::deterministic, DraftSource::other);
+  run.observe(tree, {0, 2}, {row_of({3}), row_of({11}), row_of({12}), row_of({13}), row_of({14}), row_of({15})}, 12);
+  EXPECT_EQ(run.drafter.successors(1)[0], 3);  // of the path, like the next
   EXPECT_EQ(run.drafter.successors(3)[0], 12);
-  EXPECT_TRUE(run.drafter.successors(2).empty());
-  EXPECT_TRUE(run.drafter.successors(4).empty());
+  EXPECT_EQ(run.drafter.successors(2)[0], 11);  // never met
+  EXPECT_EQ(run.drafter.successors(4)[0], 13);
 }
 
 // What followed a token in the prompt is known before any row is: the latest first, each once.
@@ -174,6 +176,15 @@ TEST(Recycle, StartsFromThePromptsOwnSuccessors) {
   Sequence full(many);
   full.propose();
   EXPECT_EQ(list(full.drafter.successors(1)), (std::vector<TokenId>{19, 18, 17, 16, 15, 14, 13, 12}));
+}
+
+TEST(Recycle, MaskedTokensOfThePromptAreNoSuccessors) {
+  std::vector<bool> usable(20, true);
+  usable[3] = false;
+  Sequence run({1, 7, 1, 3, 1}, TokenMask(usable));
+  run.propose();
+  EXPECT_EQ(list(run.drafter.successors(1)), (std::vector<TokenId>{7}));
+  EXPECT_EQ(list(run.drafter.successors(3)), (std::vector<TokenId>{1}));
 }
 
 // A policy learns from siblings given that those before them were wrong, and must know below which node a row hangs.

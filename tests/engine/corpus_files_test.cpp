@@ -97,7 +97,7 @@ TEST_F(CorpusFiles, WhatIsNoTextIsNamedAndLeftOut) {
   EXPECT_THAT(texts(use), ElementsAre("text"));
   EXPECT_EQ(use.files, 1);
   EXPECT_THAT(use.skipped, ElementsAre(root() + "/binary (binary)", root() + "/endless (neither a file nor a folder)",
-                                       root() + "/large (0.0 MiB, the limit of a file is 0.0 MiB)",
+                                       root() + "/large (101 bytes, the limit of a file is 100 bytes)",
                                        root() + "/nothing (a link to nothing)",
                                        AllOf(HasSubstr(root() + "/unreadable ("), EndsWith("error)"))));
   EXPECT_THAT(use.warning(),
@@ -115,12 +115,12 @@ TEST_F(CorpusFiles, AWarningNamesFiveAndCountsTheRest) {
 }
 
 TEST_F(CorpusFiles, TooMuchTextIsRefusedNamingFileAndLimit) {
-  folder_.file("a.txt", std::string(1 << 20, 'x'));
-  folder_.file("b.txt", std::string(1 << 20, 'x'));
-  EXPECT_THAT(refusal({.bytes = 3 << 19}),
-              AllOf(HasSubstr(root() + "/b.txt (1.0 MiB)"), HasSubstr("2.0 MiB"), HasSubstr("the limit is 1.5 MiB")));
+  folder_.file("a.txt", std::string(1 << 14, 'x'));
+  folder_.file("b.txt", std::string(1 << 14, 'x'));
+  EXPECT_THAT(refusal({.bytes = 3 << 13}), AllOf(HasSubstr(root() + "/b.txt (16.0 KiB)"), HasSubstr("32.0 KiB"),
+                                                 HasSubstr("the limit is 24.0 KiB")));
   EXPECT_THAT(refusal({.files = 1}), AllOf(HasSubstr("at most 1 files"), HasSubstr(root())));
-  EXPECT_EQ(refusal({.bytes = 2 << 20, .files = 2}), "accepted");
+  EXPECT_EQ(refusal({.bytes = 2 << 14, .files = 2}), "accepted");
 }
 
 TEST_F(CorpusFiles, AnIndexIsSavedAndTakenAgainUntilAFileChanges) {
@@ -156,7 +156,7 @@ TEST_F(CorpusFiles, ASavedIndexThatIsCutChangedOrForeignIsBuiltAnew) {
     EXPECT_TRUE(std::ranges::equal(use.index->order(), truth.index->order())) << what;
     EXPECT_EQ(bytes_of(file), bytes) << what;
   };
-  for (std::size_t size = 0; size < bytes.size(); size += 7) expect_anew(bytes.substr(0, size), "cut");
+  for (std::size_t size = 0; size < bytes.size(); size += 13) expect_anew(bytes.substr(0, size), "cut");
   expect_anew(bytes + "x", "longer");
   for (std::size_t i = bytes.size() - 40; i < bytes.size(); ++i) {
     std::string changed = bytes;
