@@ -88,8 +88,9 @@ Corpus::Match Corpus::longest(std::span<const TokenId> text, std::int64_t* probe
   Match match;
   if (length > 0) {
     const End end(text, static_cast<std::size_t>(length), tokens_);
-    match = {length, static_cast<std::size_t>(side(end, 0) - order_.begin()),
-             static_cast<std::size_t>(side(end, 1) - order_.begin())};
+    const auto first = side(end, 0);
+    const auto last = std::max(first, side(end, 1));  // an order that was read may be none
+    match = {length, static_cast<std::size_t>(first - order_.begin()), static_cast<std::size_t>(last - order_.begin())};
   }
   if (probes != nullptr) *probes += counted;
   return match;

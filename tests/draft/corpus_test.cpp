@@ -145,6 +145,28 @@ TEST(Corpus, PartsThatNoCorpusHasAreRefused) {
   EXPECT_THROW(Corpus({}, {}, 3), Error);
 }
 
+// A file may hold any order of the right places: drafts are worse then, and nothing else.
+TEST(Corpus, AnOrderThatIsNoneIsHarmless) {
+  std::mt19937_64 random(9);
+  const std::vector<TokenId> tokens = joined(random_documents(random, 4, 60, 2));
+  std::vector<std::int32_t> order;
+  for (std::size_t i = 2; i < tokens.size(); ++i) {
+    if (tokens[i] != kBorder) order.push_back(static_cast<std::int32_t>(i));
+  }
+  for (int round = 0; round < 50; ++round) {
+    std::ranges::shuffle(order, random);
+    const Corpus corpus(tokens, order, 2);
+    CorpusWalk walk(corpus);
+    for (const auto& text : random_documents(random, 20, 20, 2)) {
+      const Corpus::Match match = corpus.longest(text);
+      ASSERT_LE(match.first, match.last);
+      ASSERT_LE(match.last, order.size());
+      walk.begin(text);
+      for (int i = 0; i < 70 && walk.next(); ++i) walk.advance();
+    }
+  }
+}
+
 TEST(CorpusWalk, GoesOnAsMostPlacesDo) {
   const Corpus corpus(joined({{1, 2, 5, 6, 7}, {1, 2, 5, 8}, {1, 2, 4, 9}, {1, 2, 5, 6, 3}}));
   CorpusWalk walk(corpus);

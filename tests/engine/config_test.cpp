@@ -709,7 +709,7 @@ TEST_F(ConfigFiles, EveryFileOfTheFolderLoads) {
     names.insert(entry.path().stem().string());
     EXPECT_NO_THROW(read_config(Options::from_file(entry.path().string()))) << entry.path();
   }
-  for (const char* name : {"quickstart", "plain", "model-draft", "ngram", "reproducible", "small"}) {
+  for (const char* name : {"quickstart", "plain", "model-draft", "ngram", "own-files", "reproducible", "small"}) {
     EXPECT_TRUE(names.contains(name));
   }
 }
@@ -717,6 +717,9 @@ TEST_F(ConfigFiles, EveryFileOfTheFolderLoads) {
 TEST_F(ConfigFiles, SayWhatTheirNamesPromise) {
   const std::string qwen = model("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf");
   const std::string qwen_draft = model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+  const DraftConfig own = read_file("own-files").draft;
+  EXPECT_EQ(own.kind, "ngram");
+  EXPECT_THAT(own.corpus, ElementsAre(::testing::EndsWith("/src"), ::testing::EndsWith("/tests")));
   const Config quickstart = read_file("quickstart");
   EXPECT_EQ(quickstart.target.model, qwen);
   EXPECT_EQ(quickstart.draft.model, qwen_draft);
