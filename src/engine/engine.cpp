@@ -43,6 +43,7 @@ int Engine::start(std::span<const TokenId> prompt) {
   context_.push(prompt);
   metrics_ = {};
   tree_ = nullptr;
+  drafter_->begin();
   policy_->reset();
   return kept;
 }
