@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "draft/corpus.h"
 #include "draft/drafter.h"
 #include "src/model/language_model.h"
 #include "src/sample/sampler.h"
@@ -26,6 +27,7 @@ struct DrafterSetup {
   const Tokenizer* draft_words = nullptr;
   // ngram
   int min_match = 2, max_match = 64;
+  std::shared_ptr<const Corpus> corpus{};  // null: none
 };
 
 // Throws Error(config) for a kind that does not exist or has not landed, naming those that have.

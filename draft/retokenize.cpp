@@ -10,16 +10,19 @@ namespace {
 // of spaces may grow for ever.
 constexpr int kFruitlessSteps = 4;
 
-// Lets the draft take one step for one token if the step pays in the target's chain. The draft's own question knows how
-// much it has to catch up on.
+// Lets the draft take one step for one token if the step pays in the target's chain. The draft's own questions know how
+// much it has to catch up on, and whether it may do so otherwise.
 class OneStep final : public LengthPolicy {
  public:
   OneStep(LengthPolicy& policy, const DraftQuestion& step) : policy_(policy), step_(step) {}
   void begin_step(const DraftBudget&) override {}
   bool allow_draft_step(const DraftQuestion& own) override {
-    if (std::exchange(stepped_, true)) return false;
+    if (stepped_) return false;
+    if (feed_ == 0) feed_ = own.feed;
     step_.feed = own.feed;
-    return policy_.allow_draft_step(step_);
+    step_.skips = own.skips;
+    stepped_ = policy_.allow_draft_step(step_);
+    return stepped_;
   }
   bool allow_row(const DraftQuestion& own) override {
     if (std::exchange(drawn_, true)) return false;
@@ -29,11 +32,12 @@ class OneStep final : public LengthPolicy {
   void observe(const TokenTree&, const Verdict&) override {}
   std::string_view name() const override { return "one step"; }
   double confidence() const { return confidence_; }
-  const DraftQuestion& question() const { return step_; }
+  int feed() const { return feed_; }  // of the first question; 0: none came
 
  private:
   LengthPolicy& policy_;
   DraftQuestion step_;
+  int feed_ = 0;
   bool stepped_ = false, drawn_ = false;
   double confidence_ = 1;
 };
@@ -70,7 +74,7 @@ void RetokenizingDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& 
     ++ahead;
     if (target_.bytes(tree.token(node)).empty()) return;  // nothing follows the end of a text
   }
-  if (!begin(context.tokens(), ahead)) return;
+  if (!read(context.tokens(), ahead)) return;
   const auto rows = static_cast<std::size_t>(write(tree, node, policy));
   const std::span<const Continuation::Candidate> candidates = continuation_.candidates();
   for (const Continuation::Candidate& candidate : candidates.first(std::min(candidates.size(), rows))) {
@@ -80,15 +84,16 @@ void RetokenizingDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& 
 }
 
 DraftQuestion RetokenizingDrafter::first(const Context& context) {
-  const TokenTree alone(context.tokens().back());
+  DraftQuestion question{1, 1, 1, -1, DraftSource::model, 0};
   FixedLength refuses(0, 1, 0);
-  OneStep step(refuses, {1, 1, 1, -1, DraftSource::model, 0});
-  if (begin(context.tokens(), 0)) draft_->propose(draft_context_, step);
-  return step.question();
+  OneStep step(refuses, question);
+  if (read(context.tokens(), 0)) draft_->propose(draft_context_, step);
+  question.feed = std::max(step.feed(), 1);
+  return question;
 }
 
 // Lets the draft read these tokens. False when there is nothing that it could go on from.
-bool RetokenizingDrafter::begin(std::span<const TokenId> tokens, std::size_t ahead) {
+bool RetokenizingDrafter::read(std::span<const TokenId> tokens, std::size_t ahead) {
   const std::span<const TokenId> ids = translation_.follow(tokens, ahead);
   if (ids.empty() || !translation_.complete()) return false;
   draft_context_.clear();

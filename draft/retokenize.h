@@ -16,6 +16,7 @@ class RetokenizingDrafter final : public GrowingDrafter {
 
   const TokenTree& propose(Context& context, LengthPolicy& policy) override;
   void observe(const Observation&, const Context&) override {}
+  void begin() override { draft_->begin(); }
   std::string take_warning() override { return draft_->take_warning(); }
   void reset() override;
   std::string_view name() const override { return "model"; }
@@ -26,7 +27,7 @@ class RetokenizingDrafter final : public GrowingDrafter {
 
  private:
   enum class Wrote { nothing, text, last };  // last: no further step can bring more
-  bool begin(std::span<const TokenId> tokens, std::size_t ahead);
+  bool read(std::span<const TokenId> tokens, std::size_t ahead);
   int write(const TokenTree& tree, int node, LengthPolicy& policy);
   Wrote draft_step(const DraftQuestion& question, LengthPolicy& policy);
   DraftQuestion question(const TokenTree& tree, int node, std::size_t candidate, double confidence) const;

@@ -31,6 +31,7 @@ inline constexpr int kAuto = -1;
 struct RigOptions {
   int length = 4;  // kAuto: by expected tokens a second, with costs as real models have
   int max_nodes = kMaxTreeNodes;
+  DraftShape shape = DraftShape::chain;  // of a fixed length
   int capacity = 96;
   int prefill_chunk = 7;
   std::uint64_t seed = 1;
@@ -79,7 +80,7 @@ class Rig {
   }
 
   static std::unique_ptr<LengthPolicy> policy(const RigOptions& o) {
-    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0);
+    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0, o.shape);
     CostModel costs;
     costs.target = PassCosts(std::vector<RowSeconds>{{1, 1}, {6, 1.2}, {8, 1.4}, {16, 2.1}});
     costs.draft = PassCosts(std::vector<RowSeconds>{{1, 0.3}, {64, 1.5}});
@@ -88,7 +89,7 @@ class Rig {
 
   // The drafters of the product by their names; "self": the target drafts for itself; "cheap-model": the draft with
   // some rows of its head and matrices in Q4_0; "retokenize": a model with another vocabulary drafts through text,
-  // "retokenize-hybrid" with repeats, "retokenize-self" the target for itself.
+  // "retokenize-hybrid" with repeats, "retokenize-self" the target for itself; "reuse": hybrid without a model.
   std::unique_ptr<Drafter> drafter(const std::string& kind, const RigOptions& o = {}, int context = 0) {
     if (kind == "retokenize-self") {
       RigOptions greedy = o;
@@ -98,13 +99,14 @@ class Rig {
     DrafterSetup setup;
     const bool foreign = kind == "retokenize" || kind == "retokenize-hybrid";
     const bool product = kind == "none" || kind == "model" || kind == "ngram" || kind == "recycle" || kind == "hybrid";
-    setup.kind = product ? kind : kind == "retokenize-hybrid" ? "hybrid" : "model";
+    setup.kind = product ? kind : kind == "retokenize-hybrid" || kind == "reuse" ? "hybrid" : "model";
     setup.sampling = o.sampling;
     setup.noise = {o.seed, 0};
     setup.draw = make_verifier(o.rule)->draft_draw();
     setup.model = kind == "self"          ? &target_.model
                   : kind == "cheap-model" ? &cheap_draft_.model
                   : foreign               ? &foreign_draft_.model
+                  : kind == "reuse"       ? nullptr
                                           : &draft_.model;
     if (foreign) {
       setup.target_words = words_.get();
@@ -118,9 +120,10 @@ class Rig {
   }
   // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
   static std::vector<std::string> kinds() {
-    return {"none",          "ngram",      "recycle",           "model",           "cheap-model", "self",
-            "hybrid",        "retokenize", "retokenize-hybrid", "retokenize-self", "oracle",      "wrong",
-            "wrong-after-1", "duplicates", "random-tree"};
+    return {
+        "none",       "ngram",      "recycle",           "reuse",           "model",  "cheap-model", "self",
+        "hybrid",     "retokenize", "retokenize-hybrid", "retokenize-self", "oracle", "wrong",       "wrong-after-1",
+        "duplicates", "random-tree"};
   }
   std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
                                        const RigOptions& o = {}) {
