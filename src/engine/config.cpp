@@ -48,14 +48,17 @@ void read_draft_lengths(const Options& section, DraftConfig& draft) {
   draft.length = to_int(section.integer_or("length", "auto", std::nullopt, 0, kLongestChain,
                                            "Tokens proposed in each step; 0 decodes plainly; auto proposes what "
                                            "brings the most tokens a second, by measured costs and acceptance."));
-  const auto nodes = section.optional_integer("max_nodes", "16, or draft.length + 1 if larger", 1, kMaxTreeNodes,
-                                              "Most rows of one verification pass, the pending token included.");
+  const auto nodes =
+      section.optional_integer("max_nodes", "16; with a number as draft.length, that + 1", 1, kMaxTreeNodes,
+                               "Most rows of one verification pass, the pending token included. A fixed "
+                               "draft.length makes a chain; more nodes than that let a draft model add "
+                               "the likeliest siblings.");
   const int least = draft.length.value_or(0) + 1;
   if (nodes && *nodes < least) {
     section.refuse("max_nodes", fmt::format("expected at least {} (draft.length {} and the pending token), got {}",
                                             least, *draft.length, *nodes));
   }
-  draft.max_nodes = nodes ? static_cast<int>(*nodes) : std::max(kDefaultNodes, least);
+  draft.max_nodes = nodes ? static_cast<int>(*nodes) : draft.length ? least : kDefaultNodes;
   draft.min_probability = section.real(
       "min_probability", 0, {0, 1}, "A model draft stops early at a token that it gives less probability than this.");
 }

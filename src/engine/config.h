@@ -22,7 +22,7 @@ struct DraftConfig {
   std::string model;           // resolved path; empty = unset
   std::optional<int> context;  // unset: as the target
   std::optional<int> length;   // 0..63; unset: auto
-  int max_nodes = 16;          // 1..64, node 0 included; length + 1 if larger
+  int max_nodes = 16;          // 1..64, node 0 included; unset: 16, of a fixed length its chain
   double min_probability = 0;
   std::optional<KvType> kv_cache;   // unset: as runtime.kv_cache
   std::optional<int> head_rows;     // unset: all

@@ -178,7 +178,10 @@ bool Session::text_depends_on_lengths() const {
 
 std::unique_ptr<LengthPolicy> Session::make_policy(const EngineChoice& choice) const {
   const DraftConfig& draft = config_.draft;
-  if (draft.length) return std::make_unique<FixedLength>(*draft.length, draft.max_nodes, draft.min_probability);
+  if (draft.length) {
+    const DraftShape shape = draft.max_nodes > *draft.length + 1 ? DraftShape::tree : DraftShape::chain;
+    return std::make_unique<FixedLength>(*draft.length, draft.max_nodes, draft.min_probability, shape);
+  }
   if (!costs_ || choice.draft_kind == "none") return std::make_unique<FixedLength>(0, 1, 0);
   // What stands in for the models says nothing of their times.
   const bool own_models = choice.target == target_model_.get();

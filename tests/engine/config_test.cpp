@@ -323,7 +323,7 @@ TEST_F(ConfigDraft, MaxNodesHoldsTheWholeProposal) {
   EXPECT_EQ(read("draft: {length: 15}").draft.max_nodes, 16);
   EXPECT_EQ(read("draft: {length: 16}").draft.max_nodes, 17);
   EXPECT_EQ(read("draft: {length: 63}").draft.max_nodes, 64);
-  EXPECT_EQ(read("draft: {length: 0}").draft.max_nodes, 16);
+  EXPECT_EQ(read("draft: {length: 0}").draft.max_nodes, 1);
   EXPECT_EQ(read("draft: {length: 0, max_nodes: 1}").draft.max_nodes, 1);
   EXPECT_EQ(read("draft: {length: 8, max_nodes: 9}").draft.max_nodes, 9);
   EXPECT_EQ(error_of("draft:\n  length: 8\n  max_nodes: 8\n"),

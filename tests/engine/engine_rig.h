@@ -30,6 +30,7 @@ inline constexpr int kAuto = -1;
 struct RigOptions {
   int length = 4;  // kAuto: by expected tokens a second, with costs as real models have
   int max_nodes = kMaxTreeNodes;
+  DraftShape shape = DraftShape::chain;  // of a fixed length
   int capacity = 96;
   int prefill_chunk = 7;
   std::uint64_t seed = 1;
@@ -77,7 +78,7 @@ class Rig {
   }
 
   static std::unique_ptr<LengthPolicy> policy(const RigOptions& o) {
-    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0);
+    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0, o.shape);
     CostModel costs;
     costs.target = PassCosts(std::vector<RowSeconds>{{1, 1}, {6, 1.2}, {8, 1.4}, {16, 2.1}});
     costs.draft = PassCosts(std::vector<RowSeconds>{{1, 0.3}, {64, 1.5}});
