@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "src/base/error.h"
 
@@ -26,8 +28,9 @@ fs::path cache_path(const std::string& name) {
 }  // namespace
 
 nlohmann::json read_user_cache(const std::string& name) {
-  std::ifstream in(cache_path(name));
-  nlohmann::json object = nlohmann::json::parse(in, nullptr, false);
+  std::stringstream text;  // reading it straight from a file would throw where that is a folder
+  text << std::ifstream(cache_path(name)).rdbuf();
+  nlohmann::json object = nlohmann::json::parse(text.str(), nullptr, false);
   return object.is_object() ? object : nlohmann::json::object();
 }
 
@@ -44,13 +47,16 @@ void write_user_cache(const std::string& name, const nlohmann::json& object) {
     if (!(out << object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace))) return;
   }
   fs::rename(beside, path, ignored);
+  if (ignored) fs::remove(beside, ignored);
 }
 
 FileIdentity identity_of(const std::string& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (error) fail(ErrorKind::file, "{}: cannot be read: {}", path, error.message());
-  return {fs::absolute(path).string(), size, fs::last_write_time(path).time_since_epoch().count()};
+  // The file clock's own epoch lies elsewhere.
+  const auto changed = std::chrono::file_clock::to_sys(fs::last_write_time(path)).time_since_epoch();
+  return {fs::absolute(path).string(), size, std::chrono::duration_cast<std::chrono::nanoseconds>(changed).count()};
 }
 
 }  // namespace tandem
