@@ -8,6 +8,7 @@
 
 #include "draft/registry.h"
 #include "src/engine/config.h"
+#include "src/engine/corpus_files.h"
 #include "src/engine/cost_table.h"
 #include "src/engine/engine.h"
 #include "src/engine/generation.h"
@@ -71,14 +72,21 @@ class Session {
   bool lossless() const { return engine_->verifier().lossless(); }
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
-  double single_row_seconds() const { return single_row_seconds_; }  // T(1) at an empty cache, measured at load
+  // T(1) at an empty cache, measured at load; 0 where costs() say it or nothing is drafted.
+  double single_row_seconds() const { return single_row_seconds_; }
   // The costs behind draft.length auto; nothing where that decides nothing.
   const std::optional<CostTable>& costs() const { return costs_; }
+  // What drafts may continue beside the sequence; nothing without draft.corpus, or where no n-gram drafts are made.
+  const std::optional<CorpusUse>& corpus() const { return corpus_; }
+  // What the user should know of the loading; empty = nothing.
+  std::string warning() const { return corpus_ ? corpus_->warning() : ""; }
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
 
  private:
   void open_models();
+  void pair_vocabularies();
   void load(const DrafterFactory& make);
+  void load_corpus();
   WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context);
   std::unique_ptr<LengthPolicy> make_policy(const EngineChoice& choice) const;
@@ -96,6 +104,7 @@ class Session {
   TokenMask usable_;            // ids that may be drawn
   int context_ = 0;
   std::optional<CostTable> costs_;
+  std::optional<CorpusUse> corpus_;
   std::unique_ptr<Engine> engine_;
   std::uint64_t seed_ = 0;
   KvType target_kv_type_ = KvType::f16, draft_kv_type_ = KvType::f16;
