@@ -19,7 +19,7 @@ void RowRatios::add(const std::vector<RecordedPass>& passes) {
     if (!(pass.seconds > 0) || !(pass.single_seconds > 0)) continue;
     auto at = std::ranges::lower_bound(by_rows_, pass.rows, {}, &Ratios::rows);
     if (at == by_rows_.end() || at->rows != pass.rows) at = by_rows_.insert(at, {pass.rows, {}});
-    at->values.push_back(pass.seconds / pass.single_seconds);
+    at->values.push_back(double{pass.seconds} / pass.single_seconds);
   }
 }
 

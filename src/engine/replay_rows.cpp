@@ -19,12 +19,6 @@ void each_row(RecordedAnswer& answer, Visit&& visit) {
   }
 }
 
-// Above temperature 0: the probability of a token; 0 where it is not listed.
-double probability(const RecordedRow& row, TokenId token) {
-  const auto at = std::ranges::lower_bound(row.entries, token, {}, &Entry::token);
-  return at != row.entries.end() && at->token == token ? std::exp(at->value) : 0;
-}
-
 }  // namespace
 
 ReplayVocabulary::ReplayVocabulary(Recording& recording) {
@@ -79,7 +73,7 @@ ReplayRows::ReplayRows(const RecordedAnswer& answer, const RecordingSettings& se
 }
 
 void ReplayRows::begin_step(int committed) {
-  next_ = committed;
+  committed_ = next_ = committed;
   weight_ = 1;
   drawn_.clear();
 }
@@ -90,18 +84,18 @@ const RecordedRow& ReplayRows::at(const std::vector<RecordedRow>& rows, int leng
   return rows[static_cast<std::size_t>(std::clamp(length - answer_.prompt, 0, last))];
 }
 
-// A trimmed head has a row for the tokens of the text too.
-bool ReplayRows::kept(TokenId token, int length) const {
+// A trimmed head has a row for the tokens of the text too, as far as it goes when the step begins.
+bool ReplayRows::kept(TokenId token) const {
   if (head_ == nullptr || head_->kept[static_cast<std::size_t>(token)]) return true;
   const auto seen = first_seen_.find(token);
-  return seen != first_seen_.end() && seen->second < length;
+  return seen != first_seen_.end() && seen->second < committed_;
 }
 
-void ReplayRows::write(const RecordedRow& row, int length, bool trimmed, std::span<float> out) const {
+void ReplayRows::write(const RecordedRow& row, bool trimmed, std::span<float> out) const {
   std::ranges::fill(out, kNever);
   bool any = false;
   for (const Entry& entry : row.entries) {
-    if (trimmed && !kept(entry.token, length)) continue;
+    if (trimmed && !kept(entry.token)) continue;
     out[static_cast<std::size_t>(entry.token)] = entry.value;
     any = true;
   }
@@ -109,105 +103,129 @@ void ReplayRows::write(const RecordedRow& row, int length, bool trimmed, std::sp
   if (!any) out[static_cast<std::size_t>(vocabulary_.no_token())] = std::isinf(row.rest) ? 0 : row.rest;
 }
 
-namespace {
-
-// Makes `token` the best of a row in the place of what was, so that the row's probabilities stay what they are.
-void put_first(std::span<float> row, TokenId token) {
-  const auto best = std::max_element(row.begin(), row.end() - 1);
-  std::swap(*best, row[static_cast<std::size_t>(token)]);
+// Makes these the best of a row, in this order. The row's values stay what they are, but for which token has which.
+void ReplayRows::put_first(std::span<const TokenId> tokens, std::span<float> out) {
+  ranked_.clear();
+  const auto chosen = [&](TokenId token) { return std::ranges::find(tokens, token) != tokens.end(); };
+  const std::span<float> drawable = out.first(out.size() - 1);
+  for (std::size_t i = 0; i < drawable.size(); ++i) {
+    if (drawable[i] != kNever) ranked_.emplace_back(drawable[i], static_cast<TokenId>(i));
+  }
+  std::ranges::stable_sort(ranked_, std::greater{}, &std::pair<float, TokenId>::first);
+  for (const auto& [value, token] : ranked_) drawable[static_cast<std::size_t>(token)] = kNever;
+  std::size_t next = 0;
+  for (const TokenId token : tokens) {
+    // Of what no row lists there may be no value left: it is no less likely then than the least of them.
+    drawable[static_cast<std::size_t>(token)] = ranked_[std::min(next++, ranked_.size() - 1)].first;
+  }
+  for (const auto& [value, token] : ranked_) {
+    if (chosen(token)) continue;
+    if (next == ranked_.size()) break;
+    drawable[static_cast<std::size_t>(token)] = ranked_[next++].first;
+  }
 }
 
-}  // namespace
-
-void ReplayRows::write_target(const ReplayPlace& place, std::span<float> out) const {
-  write(at(answer_.target, place.length), place.length, false, out);
+void ReplayRows::write_target(const ReplayPlace& place, std::span<float> out) {
+  write(at(answer_.target, place.length), false, out);
   const auto next = static_cast<std::size_t>(place.length);
-  if (hot_ && place.depth == 0 && next < answer_.tokens.size()) put_first(out, answer_.tokens[next]);
+  if (hot_ && place.depth == 0 && next < answer_.tokens.size()) put_first({&answer_.tokens[next], 1}, out);
 }
 
 void ReplayRows::write_draft(const ReplayPlace& place, std::span<float> out) {
   if (place.depth > 0) {
     const RecordedBranch& branch = answer_.branches[static_cast<std::size_t>(place.anchor)];
-    write(branch.rows[static_cast<std::size_t>(place.depth - 1)], answer_.prompt + place.anchor, true, out);
+    write(branch.rows[static_cast<std::size_t>(place.depth - 1)], true, out);
     return;
   }
-  write(at(answer_.draft, place.length), place.length, true, out);
+  write(at(answer_.draft, place.length), true, out);
   const bool on_text = place.depth == 0 && std::cmp_less(place.length, answer_.tokens.size());
-  if (hot_ && on_text) put_first(out, drawn(place.length));
+  if (hot_ && on_text) put_first(drawn(place.length), out);
 }
 
-TokenId ReplayRows::drawn(int length) {
-  const auto known = drawn_.find(length);
-  if (known != drawn_.end()) return known->second;
-  const RecordedRow& p = at(answer_.target, length);
-  const RecordedRow& q = at(answer_.draft, length);
-  const TokenId token = coupled_ ? drawn_with_noise(q, length) : drawn_given_text(p, q, length, weight_before(length));
-  drawn_.emplace(length, token);
-  return token;
+const std::vector<TokenId>& ReplayRows::drawn(int length) {
+  const auto [at, is_new] = drawn_.try_emplace(length);
+  if (is_new) at->second = coupled_ ? drawn_with_noise(length) : drawn_given_text(length);
+  return at->second;
 }
 
-TokenId ReplayRows::drawn_with_noise(const RecordedRow& q, int length) const {
-  TokenId best = vocabulary_.no_token();
-  double most = -std::numeric_limits<double>::infinity();
-  for (const Entry& entry : q.entries) {
-    if (!kept(entry.token, length)) continue;
-    const double value =
-        entry.value + settings_.noise.gumbel(static_cast<std::uint32_t>(length), vocabulary_.id(entry.token));
-    if (value > most) {
-      most = value;
-      best = entry.token;
-    }
+std::vector<TokenId> ReplayRows::drawn_with_noise(int length) const {
+  std::vector<std::pair<double, TokenId>> values;
+  for (const Entry& entry : at(answer_.draft, length).entries) {
+    if (!kept(entry.token)) continue;
+    const double noise = settings_.noise.gumbel(static_cast<std::uint32_t>(length), vocabulary_.id(entry.token));
+    values.emplace_back(entry.value + noise, entry.token);
   }
-  return best;
+  if (values.empty()) return {vocabulary_.no_token()};
+  std::ranges::stable_sort(values, std::greater{}, &std::pair<double, TokenId>::first);
+  std::vector<TokenId> tokens;
+  for (const auto& [value, token] : values) tokens.push_back(token);
+  tokens.resize(std::min<std::size_t>(tokens.size(), kMostDrawn));
+  return tokens;
 }
 
-// The weight of block verification's chain before the token at `length`; 1 under other rules. What lies between was
-// put there by no draft model, as if from a one-hot proposal.
+// What rows do not list goes to tokens of which neither model's is the other's, so that it is never accepted.
+void ReplayRows::distributions_at(int length) {
+  p_.clear();
+  q_.clear();
+  for (const Entry& entry : at(answer_.target, length).entries) p_.add(entry.token, std::exp(entry.value));
+  for (const Entry& entry : at(answer_.draft, length).entries) {
+    if (kept(entry.token)) q_.add(entry.token, std::exp(entry.value));
+  }
+  const double q_rest = std::exp(at(answer_.draft, length).rest), p_rest = std::exp(at(answer_.target, length).rest);
+  if (q_rest > 0 || q_.size() == 0) q_.add(vocabulary_.no_token(), q_rest > 0 ? q_rest : 1);
+  if (p_rest > 0) p_.add(vocabulary_.no_token() + 1, p_rest);
+  p_.normalise();
+  q_.normalise();
+}
+
+// The weight of the chain before the token at `length`; 1 under other rules than `block`. What lies between was put
+// there by no draft model, as if from a one-hot proposal.
 double ReplayRows::weight_before(int length) {
   if (!block_) return 1;
   for (; next_ < length; ++next_) {
-    weight_ = std::min(
-        1.0, weight_ * probability(at(answer_.target, next_), answer_.tokens[static_cast<std::size_t>(next_)]));
+    distributions_at(next_);
+    weight_ = std::min(1.0, weight_ * p_[answer_.tokens[static_cast<std::size_t>(next_)]]);
   }
-  const double before = weight_;
-  const TokenId token = answer_.tokens[static_cast<std::size_t>(length)];
-  const RecordedRow& draft = at(answer_.draft, length);
-  const double p = probability(at(answer_.target, length), token);
-  const double q = kept(token, length) ? probability(draft, token) / kept_mass(draft, length) : 0;
-  weight_ = q > 0 ? std::min(1.0, weight_ * p / q) : 1;
-  next_ = length + 1;
-  return before;
+  return weight_;
 }
 
-// Probability of the tokens that the head has, of which those that the row does not list are taken to be.
-double ReplayRows::kept_mass(const RecordedRow& q, int length) const {
-  double mass = std::exp(q.rest);
-  for (const Entry& entry : q.entries) mass += kept(entry.token, length) ? std::exp(entry.value) : 0;
-  return mass;
-}
-
-TokenId ReplayRows::drawn_given_text(const RecordedRow& p, const RecordedRow& q, int length, double weight) const {
+std::vector<TokenId> ReplayRows::drawn_given_text(int length) {
   const TokenId text = answer_.tokens[static_cast<std::size_t>(length)];
-  const double mass = kept_mass(q, length);
-  const double proposed = kept(text, length) ? probability(q, text) / mass : 0;
-  const double accepted = proposed / (weight * probability(p, text));
+  const double weight = weight_before(length);
   const auto position = static_cast<std::uint32_t>(length);
-  if (draws_.uniform(position, 0, DrawPurpose::accept) < accepted) return text;
-  const auto excess = [&](const Entry& entry) {
-    if (entry.token == text || !kept(entry.token, length)) return 0.0;
-    return std::max(0.0, std::exp(entry.value) / mass - weight * probability(p, entry.token));
-  };
-  double total = 0;
-  for (const Entry& entry : q.entries) total += excess(entry);
-  double left = total * draws_.uniform(position, 0, DrawPurpose::draft);
-  TokenId drawn = vocabulary_.no_token();
-  for (const Entry& entry : q.entries) {
-    const double share = excess(entry);
-    if (share == 0) continue;
-    drawn = entry.token;
-    if ((left -= share) < 0) break;
+  distributions_at(length);
+  state_.begin(p_, &q_, weight);
+  Distribution left = q_;  // what the next child is drawn from
+  std::vector<TokenId> tokens;
+  while (static_cast<int>(tokens.size()) < kMostDrawn && left.size() > 0) {
+    const int child = static_cast<int>(tokens.size());
+    const Distribution& p = state_.residual();
+    const double output = state_.weight() * p[text];
+    if (output <= 0 || draws_.uniform(position, child, DrawPurpose::accept) * output < left[text]) {
+      tokens.push_back(text);
+      if (child == 0) weight_ = state_.accept_probability(text, ChildKind::sampled);
+      break;
+    }
+    const auto excess = [&](std::size_t i) {
+      return left.tokens[i] == text ? 0.0 : std::max(0.0, left.probabilities[i] - state_.weight() * p[left.tokens[i]]);
+    };
+    double total = 0;
+    for (std::size_t i = 0; i < left.size(); ++i) total += excess(i);
+    double to_go = total * draws_.uniform(position, child, DrawPurpose::draft);
+    TokenId token = -1;
+    for (std::size_t i = 0; i < left.size() && to_go >= 0; ++i) {
+      if (excess(i) == 0) continue;
+      token = left.tokens[i];
+      to_go -= excess(i);
+    }
+    if (token < 0) break;
+    tokens.push_back(token);
+    state_.reject(token, ChildKind::sampled);
+    left.remove(token);
   }
-  return drawn;
+  next_ = length + 1;
+  if (tokens.empty()) tokens.push_back(vocabulary_.no_token());
+  return tokens;
 }
 
 }  // namespace tandem

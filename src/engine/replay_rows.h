@@ -8,6 +8,7 @@
 
 #include "src/engine/recording.h"
 #include "src/engine/replay_model.h"
+#include "verify/node_state.h"
 
 namespace tandem {
 
@@ -33,11 +34,12 @@ class ReplayVocabulary {
 };
 
 // Rows of a drafting run that writes the recorded text. At temperature 0 they are the recorded rows. Above, a greedy
-// engine replays what chance decided: the target's best token is the text's, and the draft's best is the one it drew.
-// Given that the text has c, a sampled draft was accepted with probability min(1, q(c) / p(c)), else its draw is that
-// of max(q - p, 0): exact for `rejection`, whose acceptance does not change the law of the text. `block` has the same
-// with p weighted by the w of its chain (algorithms.md section 2), exact too. Under `coupled` the draw is that of the
-// position's noise. Confidences stay those of the recorded rows.
+// engine replays what chance decided: the target's best token is the text's, and the draft's best are those it drew, in
+// their order; confidences stay those of the recorded rows. Given that the text has c, a sampled child was c and
+// accepted with probability min(Q(c), w P(c)) / (w P(c)), else its draw follows max(Q - w P, 0), P, Q and w being what
+// NodeState makes of them from child to child. That is exact on chains under `rejection` (w = 1) and `block`, where a
+// proposal's fate does not change the law of what comes after. Under `coupled` the draws are those of the position's
+// noise.
 class ReplayRows {
  public:
   struct Head {
@@ -49,17 +51,20 @@ class ReplayRows {
 
   // A step begins behind this many tokens.
   void begin_step(int committed);
-  void write_target(const ReplayPlace& place, std::span<float> out) const;
+  void write_target(const ReplayPlace& place, std::span<float> out);
   void write_draft(const ReplayPlace& place, std::span<float> out);
 
  private:
+  static constexpr int kMostDrawn = 4;  // children of one node
+
   const RecordedRow& at(const std::vector<RecordedRow>& rows, int length) const;
-  bool kept(TokenId token, int length) const;
-  void write(const RecordedRow& row, int length, bool trimmed, std::span<float> out) const;
-  TokenId drawn(int length);
-  TokenId drawn_with_noise(const RecordedRow& q, int length) const;
-  TokenId drawn_given_text(const RecordedRow& p, const RecordedRow& q, int length, double weight) const;
-  double kept_mass(const RecordedRow& q, int length) const;
+  bool kept(TokenId token) const;
+  void write(const RecordedRow& row, bool trimmed, std::span<float> out) const;
+  void put_first(std::span<const TokenId> tokens, std::span<float> out);
+  const std::vector<TokenId>& drawn(int length);
+  std::vector<TokenId> drawn_with_noise(int length) const;
+  std::vector<TokenId> drawn_given_text(int length);
+  void distributions_at(int length);
   double weight_before(int length);
 
   const RecordedAnswer& answer_;
@@ -69,10 +74,14 @@ class ReplayRows {
   const Head* head_;
   Noise draws_;
   std::unordered_map<TokenId, int> first_seen_;  // length of text before a token's first place in it
+  Distribution p_, q_;                           // of the place at hand
+  NodeState state_;
+  std::vector<std::pair<float, TokenId>> ranked_;  // scratch of put_first()
   // of the step at hand
-  int next_ = 0;                            // place from which on nothing has been drawn
-  double weight_ = 1;                       // of the chain up to there
-  std::unordered_map<int, TokenId> drawn_;  // by length
+  int committed_ = 0;                                    // tokens when it began
+  int next_ = 0;                                         // place from which on nothing has been drawn
+  double weight_ = 1;                                    // of the chain up to there
+  std::unordered_map<int, std::vector<TokenId>> drawn_;  // by length
 };
 
 }  // namespace tandem
