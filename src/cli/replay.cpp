@@ -174,9 +174,7 @@ void write_best(const std::string& path, const Recording& recording, const Repla
   options.set("draft.length=" + length_text(best));
   options.set(fmt::format("draft.min_probability={}", best.min_probability));
   options.set("verify.rule=" + best.rule);
-  if (best.length) {
-    options.set(fmt::format("draft.max_nodes={}", std::max(recording.settings.max_nodes, *best.length + 1)));
-  }
+  if (best.length) options.set(fmt::format("draft.max_nodes={}", *best.length + 1));
   if (best.head_rows) {
     options.set(fmt::format("draft.head_rows={}", *best.head_rows));
     if (!ranking.empty()) options.set("draft.head_ranking=" + std::filesystem::absolute(ranking).string());

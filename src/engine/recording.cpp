@@ -156,6 +156,25 @@ Header split(std::string_view content, const std::string& path) {
   return header;
 }
 
+// What a replay takes memory or counts by.
+void check_settings(const RecordingSettings& s, const std::string& path) {
+  constexpr int kMost = 1 << 24;
+  const auto within = [&](const char* name, int value, int low, int high) {
+    if (value < low || value > high) {
+      fail(ErrorKind::file, "{}: changed: {}: expected {}..{}, got {}", path, name, low, high, value);
+    }
+  };
+  within("longest", s.longest, 1, kMaxTreeNodes - 1);
+  within("context", s.context, 1, kMost);
+  within("draft_context", s.draft_context, 0, s.context);
+  within("prefill_chunk", s.prefill_chunk, 1, kMost);
+  within("max_nodes", s.max_nodes, 1, kMaxTreeNodes);
+  within("vocabulary", s.vocabulary, 1, kMost);
+  within("draft_head_rows", s.draft_head_rows, s.has_draft() ? 1 : 0, s.vocabulary);
+  within("target_costs", static_cast<int>(s.target_costs.size()), 1, kMost);
+  within("draft_costs", static_cast<int>(s.draft_costs.size()), s.has_draft() ? 1 : 0, kMost);
+}
+
 void check_body(const Header& header, const std::string& path) {
   const auto bytes = header.json.at("body_bytes").get<std::uint64_t>();
   if (header.body.size() != bytes) {
@@ -206,6 +225,7 @@ Recording read_recording(const std::string& path) {
   try {
     check_body(header, path);
     recording.settings = settings_of(header.json.at("settings"));
+    check_settings(recording.settings, path);
     recording.run = header.json.at("run");
     RecordingReader body(header.body, path);
     const auto answers = header.json.at("answers").get<std::size_t>();

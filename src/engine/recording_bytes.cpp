@@ -50,9 +50,10 @@ void check_tokens(const RecordingReader& in, const std::vector<TokenId>& tokens,
 void check(const RecordingReader& in, const RecordedAnswer& a, const RecordingSettings& settings) {
   check_tokens(in, a.tokens, settings.vocabulary);
   const auto places = static_cast<std::int64_t>(a.tokens.size()) - a.prompt;
-  if (a.prompt < 1 || a.generated < 1 || places < a.generated || a.max_tokens < a.generated) {
-    in.refuse("{} tokens: expected a prompt and an answer, got {} and {} of at most {}", a.tokens.size(), a.prompt,
-              a.generated, a.max_tokens);
+  if (a.prompt < 1 || a.generated < 1 || places < a.generated || a.max_tokens < a.generated ||
+      std::cmp_greater(a.tokens.size(), settings.context)) {
+    in.refuse("{} tokens: expected a prompt and an answer in a context of {}, got {} and {} of at most {}",
+              a.tokens.size(), settings.context, a.prompt, a.generated, a.max_tokens);
   }
   const std::size_t drafted = settings.has_draft() ? static_cast<std::size_t>(places) : 0;
   if (std::cmp_not_equal(a.target.size(), places) || a.draft.size() != drafted || a.branches.size() != drafted) {

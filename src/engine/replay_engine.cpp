@@ -24,8 +24,7 @@ SamplingOptions replayed_sampling(const RecordingSettings& settings, const Repla
 
 std::unique_ptr<LengthPolicy> policy_of(const RecordingSettings& settings, const ReplaySetting& setting) {
   if (setting.length) {
-    const int nodes = std::max(settings.max_nodes, *setting.length + 1);
-    return std::make_unique<FixedLength>(*setting.length, nodes, setting.min_probability);
+    return std::make_unique<FixedLength>(*setting.length, *setting.length + 1, setting.min_probability);
   }
   CostModel costs;
   costs.target = PassCosts(settings.target_costs);

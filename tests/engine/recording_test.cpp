@@ -58,6 +58,10 @@ Recording recording() {
   r.settings.end_ids = {1, 2};
   r.settings.usable = {{0, 4}, {5, 9}};
   r.settings.target_costs = {{1, 0.5}, {4, 0.75}};
+  r.settings.draft_costs = {{1, 0.25}};
+  r.settings.prefill_chunk = 16;
+  r.settings.max_nodes = 16;
+  r.settings.draft_head_rows = 10;
   r.run = {{"version", "9"}};
   r.answers = {answer("one"), answer("two")};
   return r;
@@ -170,6 +174,13 @@ TEST_F(RecordingFile, RefusesPartsThatDoNotFitTogether) {
   EXPECT_THAT(refusal(with([](RecordedAnswer& a) { a.target[0].entries[1].token = 7; })), HasSubstr("got 7 after 7"));
   EXPECT_THAT(refusal(with([](RecordedAnswer& a) { a.branches[1].rows.pop_back(); })), HasSubstr("got 1 and 2"));
   EXPECT_THAT(refusal(with([](RecordedAnswer& a) { a.times.target_steps.clear(); })), HasSubstr("at least one step"));
+  Recording small = recording();
+  small.settings.context = 3;
+  small.settings.draft_context = 3;
+  EXPECT_THAT(refusal(small), HasSubstr("in a context of 3"));
+  Recording vast = recording();
+  vast.settings.context = 1 << 30;
+  EXPECT_THAT(refusal(vast), HasSubstr("context: expected 1..16777216"));
 }
 
 }  // namespace
