@@ -62,10 +62,8 @@ Recording Recorder::empty() const {
   s.end_ids = session_.stop_rules().end_ids;
   const TokenMask usable = usable_tokens(session_.target(), session_.draft());
   s.usable.assign(usable.runs().begin(), usable.runs().end());
-  if (session_.costs()) {
-    s.target_costs = session_.costs()->target;
-    s.draft_costs = session_.costs()->draft;
-  }
+  s.target_costs = session_.costs()->target;
+  s.draft_costs = session_.costs()->draft;
   if (const Transformer* draft = session_.draft_model()) {
     s.draft_context = draft->max_positions();
     s.vocabulary = std::max(s.vocabulary, draft->spec().vocab);
@@ -115,7 +113,7 @@ std::optional<RecordedAnswer> Recorder::answer(const std::string& id, const std:
   answer.stop_reason = name_of(result.stop_reason);
   answer.generated = static_cast<int>(result.ids.size());
   if (answer.times.target_steps.empty()) {
-    fail(ErrorKind::input, "{}: the answer ends with its first token, so that there is nothing to replay", id);
+    fail(ErrorKind::input, "the answer ends with its first token, so that there is nothing to replay");
   }
   const auto steps = static_cast<double>(answer.times.target_steps.size());
   answer.times.sample_a_step = engine_.metrics().seconds.sample / (steps + 1);
