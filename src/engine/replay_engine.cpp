@@ -106,6 +106,7 @@ ReplayedAnswer ReplayEngine::run() {
   ReplayedAnswer replayed;
   for (int done = 1; done < answer_.generated;) {
     rows_.begin_step(engine_.context().size());
+    draft_.begin_step(engine_.context().size());
     const std::span<const TokenId> committed = engine_.step(answer_.max_tokens - done);
     require_text(committed);
     done += static_cast<int>(committed.size());

@@ -39,6 +39,9 @@ class ReplayModel final : public LanguageModel {
   std::span<const TokenId> head_tokens() const override { return {}; }
   void follow(std::span<const TokenId>) override {}
   void set_trace(ForwardTrace*) override {}
+  // A step begins behind this many tokens of the text.
+  void begin_step(int committed) { committed_ = committed; }
+
   KvCache make_cache(int capacity, KvType) const override { return prefixes_.make_cache(capacity); }
   const ModelSpec& spec() const override { return spec_; }
   int max_rows() const override { return setup_.max_rows; }
@@ -46,10 +49,12 @@ class ReplayModel final : public LanguageModel {
 
  private:
   ReplayPlace place_of(Prefix prefix) const;
+  Prefix root_of(const Batch& batch, const KvCache& cache);
 
   Setup setup_;
   ModelSpec spec_;
   PrefixTree prefixes_;
+  int committed_ = 0;
   std::vector<ReplayPlace> places_{{}};  // by prefix
   std::vector<float> rows_;              // of the last pass, [rows, vocabulary]
 };

@@ -48,10 +48,9 @@ Json by_depth(const Metrics& m, std::int64_t DraftCounts::*field) {
 }
 
 Json by_source(const Metrics& m) {
-  static constexpr const char* kNames[kDraftSources] = {"none", "model", "ngram", "recycle", "other"};
   Json sources = Json::object();
   for (int i = 0; i < kDraftSources; ++i) {
-    if (m.by_source[i].proposed > 0) sources[kNames[i]] = counts_json(m.by_source[i]);
+    if (m.by_source[i].proposed > 0) sources[std::string(kDraftSourceNames[i])] = counts_json(m.by_source[i]);
   }
   return sources;
 }
@@ -130,6 +129,16 @@ Json costs_json(const CostTable& costs) {
   return {{"origin", costs.origin}, {"target", list(costs.target)}, {"draft", list(costs.draft)}};
 }
 
+Json corpus_json(const CorpusUse& corpus) {
+  Json skipped = Json::array();
+  for (const std::string& name : corpus.skipped) skipped.push_back(to_valid_utf8(name));
+  return {{"origin", corpus.origin},
+          {"files", corpus.files},
+          {"tokens", corpus.tokens()},
+          {"bytes", corpus.index->bytes()},
+          {"skipped", skipped}};
+}
+
 // Expected tokens a step of a chain of `length` drafts accepted with probability `a` each (algorithms.md section 1).
 double expected_tokens(double a, double length) {
   return a >= 1 ? length + 1 : (1 - std::pow(a, length + 1)) / (1 - a);
@@ -194,6 +203,7 @@ Json settings_json(const Session& session) {
                    {"lossless", session.lossless()},
                    {"draft_kind", c.draft.kind},
                    {"draft_length", c.draft.length ? Json(*c.draft.length) : Json("auto")},
+                   {"corpus", session.corpus() ? corpus_json(*session.corpus()) : Json(nullptr)},
                    {"cost_table", session.costs() ? costs_json(*session.costs()) : Json(nullptr)}};
   settings["effective_yaml"] = to_valid_utf8(effective);
   return settings;

@@ -31,9 +31,10 @@ class PrefixTree {
 
   KvCache make_cache(int capacity) const;
   // Runs a batch as LanguageModel::forward does: the cache, one of make_cache(), grows by all rows, and
-  // `answer(prefix)` is called for each row whose logits are wanted, in their order.
+  // `answer(prefix)` is called for each row whose logits are wanted, in their order. What goes into an empty cache
+  // follows `root`.
   template <typename Answer>
-  void run(const Batch& batch, KvCache& cache, Answer&& answer);
+  void run(const Batch& batch, KvCache& cache, Answer&& answer, Prefix root = 0);
 
  private:
   struct Node {
@@ -51,10 +52,10 @@ class PrefixTree {
 };
 
 template <typename Answer>
-void PrefixTree::run(const Batch& batch, KvCache& cache, Answer&& answer) {
+void PrefixTree::run(const Batch& batch, KvCache& cache, Answer&& answer, Prefix root) {
   const int base = cache.size(), rows = static_cast<int>(batch.tokens.size());
   assert(base + rows <= cache.capacity());
-  Prefix before = base > 0 ? held(cache, base - 1) : 0;
+  Prefix before = base > 0 ? held(cache, base - 1) : root;
   std::array<Prefix, kMaxTreeNodes> tree{};
   std::size_t answered = 0;
   for (int row = 0; row < rows; ++row) {
