@@ -57,11 +57,14 @@ class Session {
   const Config& config() const { return config_; }
   const ModelFile& target() const { return target_; }
   const ModelFile* draft() const { return draft_ ? &*draft_ : nullptr; }
+  const Transformer* draft_model() const { return draft_model_.get(); }  // null without one
   const Backend& backend() const { return *backend_; }
   std::uint64_t seed() const { return seed_; }
   int context() const { return engine_->cache().capacity(); }
   KvType target_kv_type() const { return target_kv_type_; }
   bool lossless() const { return engine_->verifier().lossless(); }
+  // Whether the text of a seed is another one when other lengths are drafted.
+  bool text_depends_on_lengths() const;
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
   // T(1) at an empty cache, measured at load; 0 where costs() say it or nothing is drafted.
@@ -82,7 +85,6 @@ class Session {
   WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context);
   std::unique_ptr<LengthPolicy> make_policy(const EngineChoice& choice) const;
-  bool text_depends_on_lengths() const;
 
   Config config_;
   bool reference_;

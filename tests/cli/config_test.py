@@ -8,7 +8,7 @@ import unittest
 
 from tandem import MODELS, ROOT, SMALL, SMALL_MODEL, TandemTest, settings, tandem
 
-COMMANDS = ("generate", "score", "tokenize", "inspect", "rows", "trace", "config")
+COMMANDS = ("generate", "score", "tokenize", "inspect", "replay", "rows", "trace", "config")
 
 
 class Help(TandemTest):
