@@ -85,9 +85,14 @@ void Session::load(const DrafterFactory& make) {
   make_drafter_ = make;
   drafter_setup_ = drafter_setup(context);
   if (!config_.draft.length && config_.draft.kind != "none") {
-    costs_ = cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
+    costs_ = pass_costs();
   }
   engine_ = std::make_unique<Engine>(make_engine(configured_engine()));
+}
+
+CostTable Session::pass_costs() const {
+  if (costs_) return *costs_;
+  return cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
 }
 
 EngineChoice Session::configured_engine() const {
@@ -111,11 +116,12 @@ Engine Session::make_engine(EngineChoice choice) const {
   setup.draw = verifier->draft_draw();
   setup.model = choice.draft;
   setup.context = std::min(setup.context, choice.context);
+  std::unique_ptr<LengthPolicy> policy = make_policy(choice);
   return Engine({
       .target = choice.target,
       .cache = choice.target->make_cache(choice.context, target_kv_type_),
       .drafter = make_drafter_(setup),
-      .policy = make_policy(choice),
+      .policy = choice.wrap_policy ? choice.wrap_policy(std::move(policy)) : std::move(policy),
       .verifier = std::move(verifier),
       .sampler = Sampler(choice.sampling, noise, usable_),
       .prefill_chunk = config_.runtime.prefill_chunk,
