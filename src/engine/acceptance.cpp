@@ -62,6 +62,9 @@ class StepCounter {
   void count() {
     count_places();
     count_bins();
+    for (const int feed : notes_.feeds) {
+      if (feed > 1) ++counts_.catch_up[feed];
+    }
     const std::span<const int> path = verdict_.path();
     Walk walk(tree_, before_);
     for (std::size_t i = 0; i < path.size(); ++i) {
@@ -166,6 +169,7 @@ void AcceptanceCounts::add(const AcceptanceCounts& other) {
   }
   tandem::add(sampled, other.sampled);
   tandem::add(deterministic, other.deterministic);
+  for (const auto& [feed, passes] : other.catch_up) catch_up[feed] += passes;
   compared += other.compared;
   same_top += other.same_top;
   for (std::size_t length = 0; length < steps_by_length_and_rows.size(); ++length) {
@@ -179,12 +183,14 @@ void NotingPolicy::begin_step(const DraftBudget& budget) {
   notes_.room = std::max(0, std::min(budget.max_depth, budget.max_nodes - 1));
   notes_.confidence.fill(-1);
   notes_.passes.fill(0);
+  notes_.feeds.clear();
   policy_->begin_step(budget);
 }
 
 bool NotingPolicy::allow_draft_step(const DraftQuestion& question) {
   if (!policy_->allow_draft_step(question)) return false;
   ++notes_.passes[static_cast<std::size_t>(question.depth) - 1];
+  notes_.feeds.push_back(question.feed);
   return true;
 }
 

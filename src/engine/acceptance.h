@@ -2,10 +2,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "draft/length_policy.h"
 #include "src/base/metrics.h"
@@ -46,8 +48,9 @@ struct AcceptanceCounts {
   std::array<PositionCounts, kMaxTreeNodes> positions{};  // index = position - 1
   std::array<std::array<BinCounts, kConfidenceBins>, kDraftSources> bins{};
   ExpectedCounts sampled, deterministic;
-  std::int64_t compared = 0;  // tested places of the path
-  std::int64_t same_top = 0;  // of those, where the draft's likeliest token is the target's
+  std::int64_t compared = 0;             // tested places of the path
+  std::int64_t same_top = 0;             // of those, where the draft's likeliest token is the target's
+  std::map<int, std::int64_t> catch_up;  // passes of the draft model that read more than one token, by how many
   // [length][rows]: steps with room for so many drafts in a row, by the rows that they would have checked had they
   // drafted no deeper than that.
   std::array<std::array<std::int64_t, kMaxTreeNodes + 1>, kMaxTreeNodes> steps_by_length_and_rows{};
@@ -60,6 +63,7 @@ struct StepNotes {
   int room = 0;                                      // longest path that the step might have drafted
   std::array<double, kMaxTreeNodes> confidence{};    // by node; negative: not said
   std::array<std::int64_t, kMaxTreeNodes> passes{};  // draft steps by depth - 1
+  std::vector<int> feeds;                            // tokens that each of them read
 };
 
 // A policy that decides as another one does, and notes what it was asked.

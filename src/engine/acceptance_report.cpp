@@ -108,6 +108,7 @@ Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 
 Json forecast_json(const AcceptanceCounts& counts, const CostModel& costs) {
   const std::vector<LengthForecast> forecasts = forecast_lengths(counts, costs);
+  const MeasuredSteps measured = measured_steps(counts, costs);
   Json lengths = Json::array();
   for (const LengthForecast& f : forecasts) {
     lengths.push_back({{"length", f.length},
@@ -118,7 +119,8 @@ Json forecast_json(const AcceptanceCounts& counts, const CostModel& costs) {
   }
   return {{"best_length", best_of(forecasts).length},
           {"best_speed", best_of(forecasts).speed},
-          {"measured_speed", measured_speed(counts, costs)},
+          {"measured_seconds_a_step", measured.seconds},
+          {"measured_speed", measured.speed},
           {"lengths", lengths}};
 }
 

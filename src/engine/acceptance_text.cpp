@@ -1,6 +1,7 @@
 // The tables of `tandem accept`.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "src/engine/acceptance_report.h"
@@ -101,8 +102,13 @@ std::string forecast_text(const AcceptanceCounts& counts, const CostModel& costs
     text += fmt::format("  {:<12}{:>12.2f}{:>12.1f}{:>14.2f}{:>14}{}\n", f.length, f.tokens, 1e3 * f.seconds, f.speed,
                         even, &f == &best ? "  <- best" : "");
   }
-  return text +
-         fmt::format("  these steps ran at {:.2f} of the speed of passes of one row\n", measured_speed(counts, costs));
+  const Metrics& m = counts.metrics;
+  const MeasuredSteps measured = measured_steps(counts, costs);
+  const double scale = 1e3 / static_cast<double>(std::max<std::int64_t>(m.steps, 1));
+  return text + fmt::format(
+                    "  measured: {:.1f} ms a step (draft {:.1f}, target {:.1f}, draws {:.1f}), {:.2f} of plain speed\n",
+                    1e3 * measured.seconds, scale * m.seconds.draft, scale * m.seconds.verify, scale * m.seconds.sample,
+                    measured.speed);
 }
 
 }  // namespace

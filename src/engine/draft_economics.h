@@ -19,21 +19,26 @@ double break_even(double cost, double length);
 struct LengthForecast {
   int length = 0;
   double tokens = 1;      // expected of a step
-  double seconds = 0;     // of a step: draft passes, the target's pass, sampling
+  double seconds = 0;     // of a step: draft passes, the target's pass, draws, its share of what the draft reads
   double speed = 1;       // over plain decoding
   double break_even = 0;  // acceptance of a draft at which the speed is 1; infinite: none is enough
 };
 
 // What each length would bring, by the acceptance that was counted at each place of the proposals and the costs of
-// passes: the draft's passes at the cost of one row (its reading of the prompt is not in it), the target's at that of
-// the rows that these proposals would have had, and what the draws took. From length 0, which is plain decoding, to the
-// deepest place at which a draft was tested. Lengths beyond what was drafted are never guessed.
+// passes: the draft's at the cost of one row, the target's at that of the rows that these proposals would have had,
+// what the draws took, and what the draft read beyond a token a pass (prompts, and catching up), spread over all tokens
+// as it was. From length 0, which is plain decoding, to the deepest place at which a draft was tested: lengths beyond
+// what was drafted are never guessed.
 std::vector<LengthForecast> forecast_lengths(const AcceptanceCounts& counts, const CostModel& costs);
 
 // The fastest; the shorter one of equals.
 const LengthForecast& best_of(const std::vector<LengthForecast>& forecasts);
 
-// The speed over plain decoding that the steps counted had: their own times against one row of the costs.
-double measured_speed(const AcceptanceCounts& counts, const CostModel& costs);
+// What the steps counted took by their own clock.
+struct MeasuredSteps {
+  double seconds = 0;  // of a step
+  double speed = 1;    // over plain decoding at the cost of passes of one row
+};
+MeasuredSteps measured_steps(const AcceptanceCounts& counts, const CostModel& costs);
 
 }  // namespace tandem

@@ -111,6 +111,10 @@ TEST_F(Steps, ModelDraftsArePassesAndTheirConfidenceIsWhatThePolicySaw) {
   EXPECT_LT(confidence, 0.99 * static_cast<double>(tested));  // greedy: the draft's own, not that of a one-hot draw
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(c.positions[i].passes, c.positions[i].drafted);
   EXPECT_EQ(c.positions[3].drafted, 0);
+  ASSERT_FALSE(c.catch_up.empty());
+  EXPECT_EQ(c.catch_up.rbegin()->first, 9);  // the prompt and the first token, read at once
+  EXPECT_EQ(c.catch_up.rbegin()->second, 1);
+  EXPECT_EQ(c.catch_up.begin()->first, 2);  // after a proposal that stood whole
 }
 
 // At temperature 0 both distributions are one-hot, so that nothing is left to chance.
@@ -227,6 +231,7 @@ TEST(Acceptance, SumsAreThoseOfTheParts) {
   one.deterministic = {2, 1, 0.5, 0.25};
   one.compared = 6;
   one.same_top = 5;
+  one.catch_up = {{2, 3}, {90, 1}};
   one.steps_by_length_and_rows[3][4] = 7;
   AcceptanceCounts two = one;
   two.add(one);
@@ -243,6 +248,7 @@ TEST(Acceptance, SumsAreThoseOfTheParts) {
   EXPECT_EQ(two.sampled.expected, 5);
   EXPECT_EQ(two.sampled.variance, 1.5);
   EXPECT_EQ(two.deterministic.expected, 1);
+  EXPECT_EQ(two.catch_up, (std::map<int, std::int64_t>{{2, 6}, {90, 2}}));
   EXPECT_EQ(two.compared, 12);
   EXPECT_EQ(two.same_top, 10);
   EXPECT_EQ(two.steps_by_length_and_rows[3][4], 14);

@@ -101,11 +101,31 @@ TEST(DraftEconomics, DrawsCostBothSidesAndChangeNoBreakEven) {
   }
 }
 
+TEST(DraftEconomics, WhatTheDraftReadsIsPaidByEachToken) {
+  AcceptanceCounts counts = chains(0.75);
+  CostModel model = costs(0.1);
+  model.draft = PassCosts(std::vector<RowSeconds>{{1, 0.1}, {101, 10.1}});
+  const std::vector<LengthForecast> without = forecast_lengths(counts, model);
+  const auto tokens = static_cast<double>(counts.metrics.total.accepted + counts.metrics.steps);
+  counts.catch_up = {{21, kSteps / 4}, {101, kSteps / 64}};
+  const double reading = (kSteps / 4 * 2.0 + kSteps / 64 * 10.0) / tokens;
+  const std::vector<LengthForecast> with = forecast_lengths(counts, model);
+  EXPECT_EQ(with[0].speed, 1);
+  for (std::size_t length = 1; length < with.size(); ++length) {
+    EXPECT_NEAR(with[length].seconds, without[length].seconds + reading * with[length].tokens, 1e-9);
+    EXPECT_NEAR(expected_tokens(with[length].break_even, static_cast<double>(length)) * (1 - reading),
+                without[length].seconds, 1e-9);
+  }
+  counts.catch_up = {{101, kSteps}};  // dearer than the tokens themselves
+  EXPECT_TRUE(std::isinf(forecast_lengths(counts, model)[1].break_even));
+  EXPECT_EQ(best_of(forecast_lengths(counts, model)).length, 0);
+}
+
 TEST(DraftEconomics, NothingDraftedForecastsPlainDecodingOnly) {
   const std::vector<LengthForecast> forecasts = forecast_lengths({}, costs(0.1));
   ASSERT_EQ(forecasts.size(), 1u);
   EXPECT_EQ(best_of(forecasts).length, 0);
-  EXPECT_EQ(measured_speed({}, costs(0.1)), 1);
+  EXPECT_EQ(measured_steps({}, costs(0.1)).speed, 1);
 }
 
 TEST(DraftEconomics, MeasuredSpeedComparesTheStepsWithOneRow) {
@@ -116,7 +136,8 @@ TEST(DraftEconomics, MeasuredSpeedComparesTheStepsWithOneRow) {
   counts.metrics.generated = 32;
   counts.metrics.seconds = {.prefill = 100, .draft = 3, .verify = 12, .sample = 3.2, .rollback = 0};
   // Thirty tokens at 1.1 each, in 15 seconds of passes and 3 of draws.
-  EXPECT_NEAR(measured_speed(counts, costs(0.1)), 30 * 1.1 / 18, 1e-12);
+  EXPECT_NEAR(measured_steps(counts, costs(0.1)).seconds, 18.0 / 10, 1e-12);
+  EXPECT_NEAR(measured_steps(counts, costs(0.1)).speed, 30 * 1.1 / 18, 1e-12);
 }
 
 TEST(Intervals, WilsonsAreTheTabulatedOnes) {
