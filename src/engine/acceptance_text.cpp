@@ -55,8 +55,8 @@ std::string expected_text(const ExpectedCounts& c, std::string_view what, std::s
   const double error = std::sqrt(c.variance), gap = static_cast<double>(c.accepted) - c.expected;
   std::string text = fmt::format("  {}: {} gives {:.4f}, accepted {:.4f}", what, by, c.expected / tested,
                                  static_cast<double>(c.accepted) / tested);
+  if (error == 0) return text + "\n";  // nothing was left to chance
   if (rule != "rejection") return text + fmt::format(" ({} decides otherwise than rejection)\n", rule);
-  if (error == 0) return text + "\n";
   return text + fmt::format(": {:+.1f} standard errors of {:.4f}\n", gap / error, error / tested);
 }
 
