@@ -26,9 +26,9 @@ struct PromptRow {
 
 // Which rows of a prompt file a command works on.
 struct PromptChoice {
-  std::string file;
-  std::vector<std::string> tasks;  // empty: all
-  int limit = 0;                   // the first so many of those; 0 is all
+  std::string file{};
+  std::vector<std::string> tasks{};  // empty: all
+  int limit = 0;                     // the first so many of those; 0 is all
 };
 
 // Adds --prompts, --task and --limit to a command; returns the first. `choice` outlives the parsing.
