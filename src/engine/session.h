@@ -27,6 +27,8 @@ struct EngineChoice {
   LanguageModel* target;               // the session's, or what stands in for it; outlives the engine
   LanguageModel* draft;                // the same; null without a draft model
   std::unique_ptr<Verifier> verifier;  // null: the configured rule
+  // Makes the policy that runs of the one that was chosen, e.g. one that takes notes; empty: that one itself.
+  std::function<std::unique_ptr<LengthPolicy>(std::unique_ptr<LengthPolicy>)> wrap_policy{};
 };
 
 class Session {
@@ -75,6 +77,8 @@ class Session {
   const std::optional<CorpusUse>& corpus() const { return corpus_; }
   // What the user should know of the loading; empty = nothing.
   std::string warning() const { return corpus_ ? corpus_->warning() : ""; }
+  // The costs of this session's models, whether or not it had a use for them: saved ones, or measured now.
+  CostTable pass_costs() const;
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
 
  private:
