@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "src/base/error.h"
+#include "src/engine/draft_economics.h"
 #include "src/engine/file_hash.h"
 
 namespace tandem {
@@ -30,6 +31,8 @@ Json counts_json(const DraftCounts& c) {
   return {{"proposed", c.proposed},
           {"tested", c.tested},
           {"accepted", c.accepted},
+          {"rejected", c.rejected},
+          {"untested", c.untested},
           {"acceptance_rate", number(ratio(static_cast<double>(c.accepted), static_cast<double>(c.tested)))}};
 }
 
@@ -142,22 +145,6 @@ Json corpus_json(const CorpusUse& corpus) {
           {"skipped", skipped}};
 }
 
-// Expected tokens a step of a chain of `length` drafts accepted with probability `a` each (algorithms.md section 1).
-double expected_tokens(double a, double length) {
-  return a >= 1 ? length + 1 : (1 - std::pow(a, length + 1)) / (1 - a);
-}
-
-// The acceptance rate at which steps that cost `cost` plain tokens pay for themselves; above 1: never.
-double break_even(double cost, double length) {
-  if (expected_tokens(1, length) < cost) return INFINITY;
-  double low = 0, high = 1;
-  for (int i = 0; i < 50; ++i) {
-    const double middle = (low + high) / 2;
-    (expected_tokens(middle, length) < cost ? low : high) = middle;
-  }
-  return high;
-}
-
 // Seconds of a pass over one row, and where they come from.
 struct SingleRow {
   double seconds;
@@ -197,6 +184,15 @@ std::string reason_sentence(const GenerationResult& r, const Session& session) {
 }
 
 }  // namespace
+
+Json costs_json(const CostTable& costs) {
+  const auto list = [](const std::vector<RowSeconds>& curve) {
+    Json points = Json::array();
+    for (const RowSeconds& point : curve) points.push_back({{"rows", point.rows}, {"seconds", point.seconds}});
+    return points;
+  };
+  return {{"origin", costs.origin}, {"target", list(costs.target)}, {"draft", list(costs.draft)}};
+}
 
 Json settings_json(const Session& session) {
   const Config& c = session.config();
@@ -238,6 +234,8 @@ Json to_json(const GenerationResult& r, const Session& session) {
                {"proposed", m.total.proposed},
                {"tested", m.total.tested},
                {"accepted", m.total.accepted},
+               {"rejected", m.total.rejected},
+               {"untested", m.total.untested},
                {"cut", m.cut},
                {"acceptance_rate", number(acceptance(m))},
                {"mean_accepted_length", number(mean_length(m))},
@@ -262,6 +260,8 @@ Json totals_json(const std::vector<GenerationResult>& results, const Session& se
           {"proposed", t.metrics.total.proposed},
           {"tested", t.metrics.total.tested},
           {"accepted", t.metrics.total.accepted},
+          {"rejected", t.metrics.total.rejected},
+          {"untested", t.metrics.total.untested},
           {"cut", t.metrics.cut},
           {"acceptance_rate", number(acceptance(t.metrics))},
           {"mean_accepted_length", number(mean_length(t.metrics))},

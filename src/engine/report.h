@@ -15,6 +15,9 @@ nlohmann::ordered_json to_json(const GenerationResult& result, const Session& se
 // Sums over several answers: tokens, steps, acceptance, seconds, decode rate.
 nlohmann::ordered_json totals_json(const std::vector<GenerationResult>& results, const Session& session);
 
+// Seconds of passes by rows, of the target and of the draft, and where they come from.
+nlohmann::ordered_json costs_json(const CostTable& costs);
+
 // Settings, models (with SHA-256), backend and seed of a session.
 nlohmann::ordered_json settings_json(const Session& session);
 

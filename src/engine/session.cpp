@@ -102,7 +102,7 @@ void Session::load(const DrafterFactory& make) {
   load_corpus();
   drafter_setup_ = drafter_setup(context);
   if (!config_.draft.length && config_.draft.kind != "none") {
-    costs_ = cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
+    costs_ = pass_costs();
   }
   engine_ = std::make_unique<Engine>(make_engine(configured_engine()));
 }
@@ -115,6 +115,13 @@ void Session::load_corpus() {
     config_.options.refuse("draft.corpus", error.what());
   }
 }
+
+CostTable Session::pass_costs() const {
+  if (costs_) return *costs_;
+  return cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
+}
+
+bool Session::text_depends_on_lengths() const { return tandem::text_depends_on_lengths(configured_engine()); }
 
 EngineChoice Session::engine_for(const Config& config) const {
   return {.draft_kind = config.draft.kind,
@@ -141,11 +148,12 @@ Engine Session::make_engine(EngineChoice choice) const {
   setup.model = choice.draft;
   // Tokens of the draft are as many as the target's only where they are the same.
   if (setup.draft_words == nullptr) setup.context = std::min(setup.context, choice.context);
+  std::unique_ptr<LengthPolicy> policy = make_policy(choice);
   return Engine({
       .target = choice.target,
       .cache = choice.target->make_cache(choice.context, target_kv_type_),
       .drafter = make_drafter_(setup),
-      .policy = make_policy(choice),
+      .policy = choice.wrap_policy ? choice.wrap_policy(std::move(policy)) : std::move(policy),
       .verifier = std::move(verifier),
       .sampler = Sampler(choice.sampling, noise, usable_),
       .prefill_chunk = config_.runtime.prefill_chunk,

@@ -31,6 +31,8 @@ struct EngineChoice {
   LanguageModel* target;               // the session's, or what stands in for it; outlives the engine
   LanguageModel* draft;                // the same; null without a draft model
   std::unique_ptr<Verifier> verifier;  // null: the one that `rule` names
+  // Makes the policy that runs of the one that was chosen, e.g. one that takes notes; empty: that one itself.
+  std::function<std::unique_ptr<LengthPolicy>(std::unique_ptr<LengthPolicy>)> wrap_policy{};
 };
 
 class Session {
@@ -65,11 +67,14 @@ class Session {
   const Config& config() const { return config_; }
   const ModelFile& target() const { return target_; }
   const ModelFile* draft() const { return draft_ ? &*draft_ : nullptr; }
+  const Transformer* draft_model() const { return draft_model_.get(); }  // null without one
   const Backend& backend() const { return *backend_; }
   std::uint64_t seed() const { return seed_; }
   int context() const { return engine_->cache().capacity(); }
   KvType target_kv_type() const { return target_kv_type_; }
   bool lossless() const { return engine_->verifier().lossless(); }
+  // Whether the text of a seed is another one when other lengths are drafted.
+  bool text_depends_on_lengths() const;
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
   // T(1) at an empty cache, measured at load; 0 where costs() say it or nothing is drafted.
@@ -80,6 +85,8 @@ class Session {
   const std::optional<CorpusUse>& corpus() const { return corpus_; }
   // What the user should know of the loading; empty = nothing.
   std::string warning() const { return corpus_ ? corpus_->warning() : ""; }
+  // The costs of this session's models, whether or not it had a use for them: saved ones, or measured now.
+  CostTable pass_costs() const;
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
 
  private:

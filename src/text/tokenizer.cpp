@@ -6,22 +6,13 @@
 
 #include "src/base/error.h"
 #include "src/text/bpe.h"
+#include "src/text/vocabulary_pair.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::array<std::string_view, 5> kEndNames = {"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>",
                                                        "<end_of_turn>"};
-
-bool same_token(const Vocabulary& a, const Vocabulary& b, TokenId id) {
-  if (!a.usable(id) && !b.usable(id)) return true;  // padding on both sides, whatever it is called
-  return a.usable(id) == b.usable(id) && a.tokens[id] == b.tokens[id];
-}
-
-std::string describe(const Vocabulary& vocabulary, TokenId id) {
-  if (id >= vocabulary.size()) return "nothing";
-  return fmt::format("\"{}\"{}", vocabulary.tokens[id], vocabulary.usable(id) ? "" : " (unused)");
-}
 
 }  // namespace
 
@@ -74,7 +65,7 @@ void require_same_vocabulary(const Vocabulary& target, const Vocabulary& draft, 
   fail(ErrorKind::model,
        "{}: its vocabulary of {} tokens is not that of {} ({} tokens): the first difference is id {}: expected {}, "
        "got {}; a draft with another vocabulary needs draft.retokenize: true",
-       draft_name, draft.size(), target_name, target.size(), *id, describe(target, *id), describe(draft, *id));
+       draft_name, draft.size(), target_name, target.size(), *id, described(target, *id), described(draft, *id));
 }
 
 }  // namespace tandem

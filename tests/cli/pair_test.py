@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from tandem import ROOT, SMALL_MODEL, TandemTest, settings
+from tandem import ROOT, SMALL_MODEL, TandemTest, settings, strict_json, tandem
 
 RETOKENIZE = str(ROOT / "configs" / "retokenize.yaml")
 QUICKSTART = str(ROOT / "configs" / "quickstart.yaml")
@@ -43,6 +43,28 @@ class Pair(TandemTest):
         self.assertEqual(drafted["ids"], plain["ids"])
         self.assertGreater(drafted["proposed"], 0)
         self.assertEqual(done.stderr.decode().count("draft context of 56 tokens is full"), 1)
+
+    def test_vocabularies_are_compared_before_anyone_commits_to_the_pair(self):
+        look = ["accept", "--config", QUICKSTART, "--vocabulary-only"]
+        found = self.json_of(*look)["vocabulary"]
+        self.assertEqual((found["match"], found["differing"], found["target_size"]), ("same", 0, 151936))
+        foreign = settings(draft__model=SMALL_MODEL)
+        done = tandem(*look, *foreign, "--json")
+        found = strict_json(done.stdout)["vocabulary"]
+        self.assertEqual((done.returncode, found["match"]), (1, "different"))
+        self.assertEqual((found["target_size"], found["draft_size"]), (151936, 49152))
+        self.assertEqual(found["first_differences"][0], {"id": 0, "target": '"!"', "draft": '"<|endoftext|>"'})
+        self.assertEqual(len(found["first_differences"]), 8)
+        self.assertTrue(1000 < found["shared_pieces"] < 49152 < found["differing"] < 151936)
+        text = tandem(*look, *foreign).stdout.decode()
+        self.assertIn(f"{found['differing']} ids DIFFER, the pair is refused", text)
+        self.assertIn('  id 0: "!" / "<|endoftext|>"\n', text)
+
+    def test_a_refused_pair_is_shown_with_its_differences_before_the_refusal(self):
+        prompts = self.write("prompts.jsonl", '{"id": "a", "prompt": "Hi"}\n')
+        message = self.refused(1, "accept", "--config", QUICKSTART, "--prompts", prompts,
+                               *settings(draft__model=SMALL_MODEL), says=["ids DIFFER", "the first difference is id 0"])
+        self.assertLess(message.index("DIFFER"), message.index("first difference"))
 
     def test_the_quickstart_answers_as_the_target_alone(self):
         runs = [self.json_of("generate", "--config", QUICKSTART, "--prompt", "Reverse a list in Python.",
