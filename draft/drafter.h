@@ -43,6 +43,10 @@ class Drafter {
   // Called once after each step; the context already holds the newly committed tokens.
   virtual void observe(const Observation& observation, const Context& context) = 0;
 
+  // A prompt begins, whatever came before it. What was learned from another text must not decide about this one, so
+  // that its drafts are those of a fresh process; a cache that the prompt goes on from may stay.
+  virtual void begin() {}
+
   // Something the user should know once, e.g. that the draft context is full and drafting has stopped; empty = nothing
   // new.
   virtual std::string take_warning() { return {}; }

@@ -5,8 +5,9 @@
 
 namespace tandem {
 
-// A chain of both sources: the longest repeat first where the policy thinks it worth more than the model's draft, then
-// draft steps while they pay, then, for nothing but their rows, the repeats that this has led to.
+// One tree of both sources: the longest repeat first where the policy thinks it worth more than the model's draft, then
+// the model's nodes below and beside it while they pay, then, for nothing but their rows, the repeats that the path of
+// first children has led to.
 class HybridDrafter final : public Drafter {
  public:
   HybridDrafter(std::unique_ptr<ModelDrafter> model, std::unique_ptr<NgramDrafter> ngram)

@@ -8,6 +8,7 @@
 #include "draft/ngram.h"
 #include "draft/none.h"
 #include "draft/recycle.h"
+#include "draft/reuse.h"
 #include "src/base/error.h"
 
 namespace tandem {
@@ -24,17 +25,22 @@ std::unique_ptr<ModelDrafter> make_model_drafter(const DrafterSetup& setup) {
 }
 
 std::unique_ptr<NgramDrafter> make_ngram_drafter(const DrafterSetup& setup) {
-  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context);
+  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context, setup.corpus);
 }
 
-std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) {
+std::unique_ptr<RecycleDrafter> make_recycle_drafter(const DrafterSetup& setup) {
   return std::make_unique<RecycleDrafter>(setup.mask);
 }
 
 std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) { return make_model_drafter(setup); }
 std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) { return make_ngram_drafter(setup); }
+std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) { return make_recycle_drafter(setup); }
 
+// Every source that there is.
 std::unique_ptr<Drafter> make_hybrid(const DrafterSetup& setup) {
+  if (setup.model == nullptr) {
+    return std::make_unique<ReuseDrafter>(make_ngram_drafter(setup), make_recycle_drafter(setup));
+  }
   return std::make_unique<HybridDrafter>(make_model_drafter(setup), make_ngram_drafter(setup));
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "draft/corpus.h"
 #include "draft/drafter.h"
 #include "src/model/language_model.h"
 #include "src/sample/sampler.h"
@@ -22,6 +23,7 @@ struct DrafterSetup {
   TokenMask mask;  // ids that both vocabularies may produce; recycle: those of the target
   // ngram
   int min_match = 2, max_match = 64;
+  std::shared_ptr<const Corpus> corpus{};  // null: none
 };
 
 // Throws Error(config) for a kind that does not exist or has not landed, naming those that have.

@@ -234,6 +234,7 @@ int run(const Arguments& a) {
   const bool coupled = config.verify.rule == "coupled";
   interrupted();
   Session session(std::move(config), a.reference);
+  warn(session.warning());
   Run checks(a, session, std::move(rows));
   bool whole = checks.texts("greedy", 0);
   if (whole && temperature > 0) whole = coupled ? checks.texts("same_seed", temperature) : checks.laws();

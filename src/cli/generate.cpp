@@ -176,6 +176,7 @@ int run(const Arguments& a) {
   check_report(a);
   interrupted();  // not before: Ctrl-C ends the reading of a prompt
   Session session(std::move(config), a.reference);
+  warn(session.warning());
   return rows.empty() ? run_one(a, session, text) : run_many(a, session, rows);
 }
 

@@ -43,6 +43,7 @@ int Engine::start(std::span<const TokenId> prompt) {
   context_.push(prompt);
   metrics_ = {};
   tree_ = nullptr;
+  drafter_->begin();
   policy_->reset();
   return kept;
 }
@@ -79,7 +80,7 @@ const TokenTree& Engine::propose(int wanted) {
   const int depth = std::min(wanted, room()) - 1;
   // A tree of n nodes takes n slots from the pending token on, even when most of them are rolled back.
   const int nodes = std::min(kMaxTreeNodes, cache_.capacity() - cache_.size());
-  policy_->begin_step({depth, nodes});
+  policy_->begin_step({depth, nodes, context_.size()});
   return drafter_->propose(context_, *policy_);
 }
 

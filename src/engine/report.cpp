@@ -51,10 +51,9 @@ Json by_depth(const Metrics& m, std::int64_t DraftCounts::*field) {
 }
 
 Json by_source(const Metrics& m) {
-  static constexpr const char* kNames[kDraftSources] = {"none", "model", "ngram", "recycle", "other"};
   Json sources = Json::object();
   for (int i = 0; i < kDraftSources; ++i) {
-    if (m.by_source[i].proposed > 0) sources[kNames[i]] = counts_json(m.by_source[i]);
+    if (m.by_source[i].proposed > 0) sources[std::string(kDraftSourceNames[i])] = counts_json(m.by_source[i]);
   }
   return sources;
 }
@@ -124,6 +123,16 @@ Json model_json(const ModelFile& model, KvType kv_type) {
           {"kv_cache", name_of(kv_type)}};
 }
 
+Json corpus_json(const CorpusUse& corpus) {
+  Json skipped = Json::array();
+  for (const std::string& name : corpus.skipped) skipped.push_back(to_valid_utf8(name));
+  return {{"origin", corpus.origin},
+          {"files", corpus.files},
+          {"tokens", corpus.tokens()},
+          {"bytes", corpus.index->bytes()},
+          {"skipped", skipped}};
+}
+
 // Seconds of a pass over one row, and where they were measured.
 struct SingleRow {
   double seconds;
@@ -181,6 +190,7 @@ Json settings_json(const Session& session) {
                    {"lossless", session.lossless()},
                    {"draft_kind", c.draft.kind},
                    {"draft_length", c.draft.length ? Json(*c.draft.length) : Json("auto")},
+                   {"corpus", session.corpus() ? corpus_json(*session.corpus()) : Json(nullptr)},
                    {"cost_table", session.costs() ? costs_json(*session.costs()) : Json(nullptr)}};
   settings["effective_yaml"] = to_valid_utf8(effective);
   return settings;

@@ -83,6 +83,7 @@ void Session::load(const DrafterFactory& make) {
   context_ = context;
   usable_ = usable_tokens(target_);
   make_drafter_ = make;
+  load_corpus();
   drafter_setup_ = drafter_setup(context);
   if (!config_.draft.length && config_.draft.kind != "none") {
     costs_ = pass_costs();
@@ -93,6 +94,15 @@ void Session::load(const DrafterFactory& make) {
 CostTable Session::pass_costs() const {
   if (costs_) return *costs_;
   return cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
+}
+
+void Session::load_corpus() {
+  if (config_.draft.corpus.empty() || !config_.draft.uses_ngram()) return;
+  try {
+    corpus_ = tandem::load_corpus(config_.draft.corpus, *target_.tokenizer);
+  } catch (const Error& error) {
+    config_.options.refuse("draft.corpus", error.what());
+  }
 }
 
 EngineChoice Session::configured_engine() const {
@@ -153,6 +163,7 @@ DrafterSetup Session::drafter_setup(int context) {
   DrafterSetup setup;
   setup.min_match = config_.draft.ngram_min_match;
   setup.max_match = config_.draft.ngram_max_match;
+  if (corpus_) setup.corpus = corpus_->index;
   setup.context = context;
   setup.mask = usable_tokens(target_, draft_ ? &*draft_ : nullptr);
   if (draft_) {
@@ -173,7 +184,10 @@ bool Session::text_depends_on_lengths() const {
 
 std::unique_ptr<LengthPolicy> Session::make_policy(const EngineChoice& choice) const {
   const DraftConfig& draft = config_.draft;
-  if (draft.length) return std::make_unique<FixedLength>(*draft.length, draft.max_nodes, draft.min_probability);
+  if (draft.length) {
+    const DraftShape shape = draft.max_nodes > *draft.length + 1 ? DraftShape::tree : DraftShape::chain;
+    return std::make_unique<FixedLength>(*draft.length, draft.max_nodes, draft.min_probability, shape);
+  }
   if (!costs_ || choice.draft_kind == "none") return std::make_unique<FixedLength>(0, 1, 0);
   // What stands in for the models says nothing of their times.
   const bool own_models = choice.target == target_model_.get();

@@ -8,6 +8,7 @@
 
 #include "draft/registry.h"
 #include "src/engine/config.h"
+#include "src/engine/corpus_files.h"
 #include "src/engine/cost_table.h"
 #include "src/engine/engine.h"
 #include "src/engine/generation.h"
@@ -70,11 +71,16 @@ class Session {
   const std::optional<CostTable>& costs() const { return costs_; }
   // The costs of this session's models, whether or not it had a use for them: saved ones, or measured now.
   CostTable pass_costs() const;
+  // What drafts may continue beside the sequence; nothing without draft.corpus, or where no n-gram drafts are made.
+  const std::optional<CorpusUse>& corpus() const { return corpus_; }
+  // What the user should know of the loading; empty = nothing.
+  std::string warning() const { return corpus_ ? corpus_->warning() : ""; }
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
 
  private:
   void open_models();
   void load(const DrafterFactory& make);
+  void load_corpus();
   WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context);
   std::unique_ptr<LengthPolicy> make_policy(const EngineChoice& choice) const;
@@ -93,6 +99,7 @@ class Session {
   TokenMask usable_;            // ids that may be drawn
   int context_ = 0;
   std::optional<CostTable> costs_;
+  std::optional<CorpusUse> corpus_;
   std::unique_ptr<Engine> engine_;
   std::uint64_t seed_ = 0;
   KvType target_kv_type_ = KvType::f16, draft_kv_type_ = KvType::f16;

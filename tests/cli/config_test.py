@@ -90,7 +90,8 @@ class Settings(TandemTest):
                            ("runtime:\n  threads: -2\n", ["runtime.threads", "-2"]),
                            ("stop:\n  max_tokens: 4\nstop:\n  max_tokens: 5\n", ["stop", "5"]),
                            ("constraint:\n  json: true\n", ["constraint.json", "not"]),
-                           ("draft:\n  kind: hybrid\n", ["draft.kind", "hybrid"]),
+                           ("draft:\n  kind: model\n", ["draft.kind", "draft.model"]),
+                           ("draft:\n  corpus: [no/such]\n", ["draft.corpus", "bad.yaml:4", "no/such"]),
                            ("draft:\n  head_rows: 0\n", ["draft.head_rows", "all or integer 1..", "got 0"]),
                            ("draft:\n  quantize: q4_k\n", ["draft.quantize", "none, q4_0 or q8_0", "q4_k"])):
             with self.subTest(text=text):

@@ -30,6 +30,7 @@ inline constexpr int kAuto = -1;
 struct RigOptions {
   int length = 4;  // kAuto: by expected tokens a second, with costs as real models have
   int max_nodes = kMaxTreeNodes;
+  DraftShape shape = DraftShape::chain;  // of a fixed length
   int capacity = 96;
   int prefill_chunk = 7;
   std::uint64_t seed = 1;
@@ -77,7 +78,7 @@ class Rig {
   }
 
   static std::unique_ptr<LengthPolicy> policy(const RigOptions& o) {
-    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0);
+    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0, o.shape);
     CostModel costs;
     costs.target = PassCosts(std::vector<RowSeconds>{{1, 1}, {6, 1.2}, {8, 1.4}, {16, 2.1}});
     costs.draft = PassCosts(std::vector<RowSeconds>{{1, 0.3}, {64, 1.5}});
@@ -85,14 +86,17 @@ class Rig {
   }
 
   // The drafters of the product by their names; "self": the target drafts for itself; "cheap-model": the draft with
-  // some rows of its head and matrices in Q4_0.
+  // some rows of its head and matrices in Q4_0; "reuse": hybrid without a model.
   std::unique_ptr<Drafter> drafter(const std::string& kind, const RigOptions& o = {}, int context = 0) {
     DrafterSetup setup;
-    setup.kind = kind == "self" || kind == "cheap-model" ? "model" : kind;
+    setup.kind = kind == "self" || kind == "cheap-model" ? "model" : kind == "reuse" ? "hybrid" : kind;
     setup.sampling = o.sampling;
     setup.noise = {o.seed, 0};
     setup.draw = make_verifier(o.rule)->draft_draw();
-    setup.model = kind == "self" ? &target_.model : kind == "cheap-model" ? &cheap_draft_.model : &draft_.model;
+    setup.model = kind == "self"          ? &target_.model
+                  : kind == "cheap-model" ? &cheap_draft_.model
+                  : kind == "reuse"       ? nullptr
+                                          : &draft_.model;
     setup.context = context > 0 ? context : o.capacity;
     setup.kv_type = o.draft_kv.value_or(kv_type());
     setup.mask = o.mask;
@@ -101,8 +105,8 @@ class Rig {
   }
   // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
   static std::vector<std::string> kinds() {
-    return {"none",   "ngram",  "recycle", "model",         "cheap-model", "self",
-            "hybrid", "oracle", "wrong",   "wrong-after-1", "duplicates",  "random-tree"};
+    return {"none",   "ngram",  "recycle", "reuse",         "model",      "cheap-model", "self",
+            "hybrid", "oracle", "wrong",   "wrong-after-1", "duplicates", "random-tree"};
   }
   std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
                                        const RigOptions& o = {}) {
