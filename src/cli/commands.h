@@ -11,6 +11,7 @@ using Command = std::function<int()>;
 void add_generate(CLI::App& program, Command& chosen);
 void add_accept(CLI::App& program, Command& chosen);
 void add_check(CLI::App& program, Command& chosen);
+void add_replay(CLI::App& program, Command& chosen);
 void add_score(CLI::App& program, Command& chosen);
 void add_tokenize(CLI::App& program, Command& chosen);
 void add_inspect(CLI::App& program, Command& chosen);

@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   tandem::add_generate(program, chosen);
   tandem::add_accept(program, chosen);
   tandem::add_check(program, chosen);
+  tandem::add_replay(program, chosen);
   tandem::add_score(program, chosen);
   tandem::add_tokenize(program, chosen);
   tandem::add_inspect(program, chosen);

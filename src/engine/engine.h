@@ -73,6 +73,9 @@ class Engine {
   // Seconds of one row of the target at the present cache size: best of a few passes, rolled back. For estimates in
   // reports.
   double measure_single_row();
+  // Seconds of one pass over a chain of `rows` <= room() rows there, with the logits of all; rolled back. Overwrites
+  // last_logits().
+  double measure_pass(int rows);
 
  private:
   const TokenTree& propose(int wanted);

@@ -5,6 +5,7 @@
 
 #include "draft/auto_length.h"
 #include "draft/head_ranking.h"
+#include "draft/retokenize_text.h"
 #include "kernels/registry.h"
 #include "src/base/error.h"
 #include "src/base/stopwatch.h"
@@ -43,15 +44,14 @@ Session::Session(Config config, bool reference, const DrafterFactory& make)
   backend_ = make_backend(reference ? "reference" : config_.runtime.backend, *pool_);
   open_models();
   load(make);
-  single_row_seconds_ = engine_->measure_single_row();
+  if (config_.draft.kind != "none" && !costs_) single_row_seconds_ = engine_->measure_single_row();
 }
 
 void Session::open_models() {
   target_ = open_model(config_.target.model);
   if (config_.draft.uses_model()) {
     draft_ = open_model(config_.draft.model);
-    require_same_vocabulary(target_.tokenizer->vocabulary(), draft_->tokenizer->vocabulary(), target_.file->name(),
-                            draft_->file->name());
+    pair_vocabularies();
   }
   const int vocabulary = target_.tokenizer->vocabulary().size();
   for (const TokenId id : config_.stop.token_ids) {
@@ -73,6 +73,16 @@ void Session::open_models() {
   if (wants_chat) template_ = make_chat_template(target_.template_text, target_.file->name());
 }
 
+void Session::pair_vocabularies() {
+  const Vocabulary &target = target_.tokenizer->vocabulary(), &draft = draft_->tokenizer->vocabulary();
+  if (!config_.draft.retokenize) {
+    require_same_vocabulary(target, draft, target_.file->name(), draft_->file->name());
+  } else if (!first_difference(target, draft)) {
+    config_.options.refuse("draft.retokenize", fmt::format("{} has the vocabulary of {} and drafts better without it",
+                                                           draft_->file->name(), target_.file->name()));
+  }
+}
+
 void Session::load(const DrafterFactory& make) {
   const int context = checked_context(config_.target.context, kDefaultContext, config_, "target.context", target_);
   target_model_ =
@@ -91,11 +101,6 @@ void Session::load(const DrafterFactory& make) {
   engine_ = std::make_unique<Engine>(make_engine(configured_engine()));
 }
 
-CostTable Session::pass_costs() const {
-  if (costs_) return *costs_;
-  return cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
-}
-
 void Session::load_corpus() {
   if (config_.draft.corpus.empty() || !config_.draft.uses_ngram()) return;
   try {
@@ -103,6 +108,11 @@ void Session::load_corpus() {
   } catch (const Error& error) {
     config_.options.refuse("draft.corpus", error.what());
   }
+}
+
+CostTable Session::pass_costs() const {
+  if (costs_) return *costs_;
+  return cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
 }
 
 EngineChoice Session::configured_engine() const {
@@ -125,7 +135,8 @@ Engine Session::make_engine(EngineChoice choice) const {
   setup.noise = noise;
   setup.draw = verifier->draft_draw();
   setup.model = choice.draft;
-  setup.context = std::min(setup.context, choice.context);
+  // Tokens of the draft are as many as the target's only where they are the same.
+  if (setup.draft_words == nullptr) setup.context = std::min(setup.context, choice.context);
   std::unique_ptr<LengthPolicy> policy = make_policy(choice);
   return Engine({
       .target = choice.target,
@@ -154,7 +165,8 @@ WeightOptions Session::draft_weights(const TokenMask& usable) const {
       config_.options.refuse("draft.head_ranking", error.what());
     }
   }
-  const std::vector<TokenId> ends = stop_rules().end_ids;
+  const std::vector<TokenId> ends =
+      config_.draft.retokenize ? end_ids(draft_->tokenizer->vocabulary()) : stop_rules().end_ids;
   options.head_tokens = kept_head_tokens(*config_.draft.head_rows, ranking, ends, usable, vocabulary);
   return options;
 }
@@ -165,12 +177,19 @@ DrafterSetup Session::drafter_setup(int context) {
   setup.max_match = config_.draft.ngram_max_match;
   if (corpus_) setup.corpus = corpus_->index;
   setup.context = context;
-  setup.mask = usable_tokens(target_, draft_ ? &*draft_ : nullptr);
+  const bool retokenize = draft_ && config_.draft.retokenize;
+  setup.mask = usable_tokens(target_, draft_ && !retokenize ? &*draft_ : nullptr);
   if (draft_) {
-    setup.context =
-        std::min(context, checked_context(config_.draft.context, context, config_, "draft.context", *draft_));
+    const int wanted = checked_context(config_.draft.context, context, config_, "draft.context", *draft_);
+    setup.context = retokenize ? wanted : std::min(context, wanted);
+    TokenMask drawable = setup.mask;
+    if (retokenize) {
+      setup.target_words = target_.tokenizer.get();
+      setup.draft_words = draft_->tokenizer.get();
+      drawable = drafting_mask(*draft_->tokenizer);
+    }
     draft_model_ = std::make_unique<Transformer>(draft_->spec, *draft_->file, *backend_, config_.runtime.prefill_chunk,
-                                                 setup.context, draft_weights(setup.mask));
+                                                 setup.context, draft_weights(drawable));
     setup.kv_type = draft_kv_type_;
   }
   return setup;

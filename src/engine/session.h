@@ -59,32 +59,36 @@ class Session {
   const Config& config() const { return config_; }
   const ModelFile& target() const { return target_; }
   const ModelFile* draft() const { return draft_ ? &*draft_ : nullptr; }
+  const Transformer* draft_model() const { return draft_model_.get(); }  // null without one
   const Backend& backend() const { return *backend_; }
   std::uint64_t seed() const { return seed_; }
   int context() const { return engine_->cache().capacity(); }
   KvType target_kv_type() const { return target_kv_type_; }
   bool lossless() const { return engine_->verifier().lossless(); }
+  // Whether the text of a seed is another one when other lengths are drafted.
+  bool text_depends_on_lengths() const;
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
-  double single_row_seconds() const { return single_row_seconds_; }  // T(1) at an empty cache, measured at load
+  // T(1) at an empty cache, measured at load; 0 where costs() say it or nothing is drafted.
+  double single_row_seconds() const { return single_row_seconds_; }
   // The costs behind draft.length auto; nothing where that decides nothing.
   const std::optional<CostTable>& costs() const { return costs_; }
-  // The costs of this session's models, whether or not it had a use for them: saved ones, or measured now.
-  CostTable pass_costs() const;
   // What drafts may continue beside the sequence; nothing without draft.corpus, or where no n-gram drafts are made.
   const std::optional<CorpusUse>& corpus() const { return corpus_; }
   // What the user should know of the loading; empty = nothing.
   std::string warning() const { return corpus_ ? corpus_->warning() : ""; }
+  // The costs of this session's models, whether or not it had a use for them: saved ones, or measured now.
+  CostTable pass_costs() const;
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
 
  private:
   void open_models();
+  void pair_vocabularies();
   void load(const DrafterFactory& make);
   void load_corpus();
   WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context);
   std::unique_ptr<LengthPolicy> make_policy(const EngineChoice& choice) const;
-  bool text_depends_on_lengths() const;
 
   Config config_;
   bool reference_;

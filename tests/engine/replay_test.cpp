@@ -1,0 +1,425 @@
+// Predictions against real runs of the same settings, on tiny models.
+#include "src/engine/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "src/base/error.h"
+#include "src/engine/recording_run.h"
+#include "src/model/memoised_model.h"
+#include "tests/model/tiny_model.h"
+
+namespace tandem::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kTokens = 40;
+
+class ReplayTest : public ::testing::Test {
+ protected:
+  ReplayTest() {
+    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+    TinyOptions options;
+    options.format = Format::q8_0;
+    options.tied = false;
+    options.width = options.ffn = 32;
+    options.heads = 2;
+    options.kv_heads = 1;
+    target_ = write_tiny_model(folder_, "target.gguf", options);
+    options.noise = 0.3;
+    draft_ = write_tiny_model(folder_, "draft.gguf", options);
+  }
+  ~ReplayTest() override { ::unsetenv("XDG_CACHE_HOME"); }
+
+  Session session(const std::vector<std::string>& settings, bool reference = false) const {
+    Options options = Options::from_text(
+        "target: {context: 256}\ndraft: {kind: hybrid, length: auto, ngram: {min_match: 1}}\n"
+        "sampling: {temperature: 0, seed: 5}\nruntime: {prefill_chunk: 16, threads: 1}\n",
+        "test.yaml");
+    options.set("target.model=" + target_);
+    options.set("draft.model=" + draft_);
+    options.set("stop.max_tokens=" + std::to_string(kTokens));
+    for (const std::string& setting : settings) options.set(setting);
+    return Session(read_config(std::move(options)), reference);
+  }
+
+  static std::vector<std::vector<TokenId>> prompts(int count) {
+    std::mt19937_64 random(11);
+    std::vector<std::vector<TokenId>> prompts;
+    for (int i = 0; i < count; ++i) prompts.push_back(random_tokens(random, 3 + static_cast<int>(random() % 40)));
+    return prompts;
+  }
+
+  static Recording record(const Session& session, const std::vector<std::vector<TokenId>>& prompts, int longest = 8) {
+    Recorder recorder(session, longest);
+    Recording recording = recorder.empty();
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const auto answer = recorder.answer("prompt " + std::to_string(i), "", prompts[i], session.stop_rules());
+      recording.answers.push_back(answer.value());
+    }
+    return recording;
+  }
+
+  static GenerationResult answer(const Session& session, Engine& engine, std::span<const TokenId> prompt) {
+    engine.reset();
+    Generation generation(engine, session.tokenizer(), prompt, session.stop_rules());
+    while (generation.advance()) continue;
+    return generation.result();
+  }
+
+  TempDir folder_;
+  std::string target_, draft_;
+};
+
+std::vector<std::int64_t> counts(const DraftCounts& counts) { return {counts.tested, counts.accepted}; }
+
+// What a prediction must have in common with a run; `proposed`: the drafts that were never tested too.
+void expect_same_counts(const Metrics& replayed, const Metrics& real, bool proposed, const std::string& what) {
+  EXPECT_EQ(replayed.steps, real.steps) << what;
+  EXPECT_EQ(replayed.cut, real.cut) << what;
+  EXPECT_EQ(replayed.generated, real.generated) << what;
+  EXPECT_EQ(counts(replayed.total), counts(real.total)) << what;
+  for (std::size_t i = 0; i < real.by_depth.size(); ++i) {
+    EXPECT_EQ(counts(replayed.by_depth[i]), counts(real.by_depth[i])) << what << ", depth " << i + 1;
+  }
+  for (std::size_t i = 0; i < real.by_source.size(); ++i) {
+    EXPECT_EQ(counts(replayed.by_source[i]), counts(real.by_source[i])) << what << ", source " << i;
+  }
+  if (!proposed) return;
+  EXPECT_EQ(replayed.total.proposed, real.total.proposed) << what;
+  EXPECT_EQ(replayed.steps_by_rows, real.steps_by_rows) << what;
+}
+
+std::string described(const ReplaySetting& s) {
+  return s.kind + ", length " + (s.length ? std::to_string(*s.length) : "auto") + ", at least " +
+         std::to_string(s.min_probability) + (s.head_rows ? ", head " + std::to_string(*s.head_rows) : "");
+}
+
+std::vector<std::string> settings_of(const ReplaySetting& s) {
+  std::vector<std::string> settings{"draft.kind=" + s.kind,
+                                    "draft.min_probability=" + std::to_string(s.min_probability)};
+  if (s.length) settings.push_back("draft.length=" + std::to_string(*s.length));
+  if (s.head_rows) settings.push_back("draft.head_rows=" + std::to_string(*s.head_rows));
+  return settings;
+}
+
+TEST_F(ReplayTest, CountsAtTemperature0AreThoseOfARealRun) {
+  const auto all = prompts(4);
+  const Replayer replayer(record(session({}), all));
+  std::int64_t rejected = 0, accepted = 0;
+  for (const ReplaySetting& setting : replayer.combinations({.kinds = {"none", "ngram", "model", "hybrid"},
+                                      .rules = {},
+                                      .lengths = {1, 3, 8},
+                                      .min_probabilities = {0, 0.4},
+                                      .head_rows = {}})) {
+    const Prediction prediction = replayer.predict(setting);
+    const Session real = session(settings_of(setting));
+    Engine engine = real.make_engine(real.configured_engine());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // Where a repeat was wrong, how sure the model is behind it was not recorded.
+      const bool proposed = setting.kind != "hybrid" || setting.min_probability == 0;
+      const Metrics metrics = answer(real, engine, all[i]).metrics;
+      expect_same_counts(prediction.answers[i].metrics, metrics, proposed, described(setting));
+      accepted += metrics.total.accepted;
+      rejected += metrics.total.tested - metrics.total.accepted;
+    }
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(rejected, 100);
+}
+
+// Penalties and biases change the text and what is drafted; all of it is in the recording.
+TEST_F(ReplayTest, CountsAreExactUnderPenaltiesToo) {
+  const auto all = prompts(3);
+  const std::vector<std::string> chain{"sampling.repetition_penalty=1.3", "sampling.presence_penalty=0.2",
+                                       "sampling.logit_bias={40: 2, 41: -.inf}"};
+  const Replayer replayer(record(session(chain), all));
+  const Prediction prediction = replayer.predict({.kind = "model", .length = 4, .head_rows = {}});
+  std::vector<std::string> fixed = chain;
+  fixed.insert(fixed.end(), {"draft.kind=model", "draft.length=4"});
+  const Session real = session(fixed);
+  Engine engine = real.make_engine(real.configured_engine());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    expect_same_counts(prediction.answers[i].metrics, answer(real, engine, all[i]).metrics, true, "penalties");
+  }
+}
+
+// A run that stops drafts beyond the stop, which the recording reaches too.
+TEST_F(ReplayTest, CountsAreExactWhereAnswersStop) {
+  const auto all = prompts(6);
+  const Recording whole = record(session({}), all);
+  const TokenId end = whole.answers[0].tokens[static_cast<std::size_t>(whole.answers[0].prompt) + 9];
+  const std::string stop = "stop.token_ids=[" + std::to_string(end) + "]";
+  const Replayer replayer(record(session({stop}), all));
+  std::int64_t cut = 0;
+  for (const std::string kind : {"ngram", "model", "hybrid"}) {
+    const Prediction prediction = replayer.predict({.kind = kind, .length = 5, .head_rows = {}});
+    const Session real = session({stop, "draft.kind=" + kind, "draft.length=5"});
+    Engine engine = real.make_engine(real.configured_engine());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Metrics metrics = answer(real, engine, all[i]).metrics;
+      expect_same_counts(prediction.answers[i].metrics, metrics, true, kind);
+      cut += metrics.cut;
+    }
+  }
+  EXPECT_GT(cut, 0);
+}
+
+// With the costs of the recording and no clock, automatic lengths decide as in a run, as far as they were asked about
+// what was recorded: behind a wrong second-best token, which a tree may hold, the text itself stands in.
+TEST_F(ReplayTest, AutomaticLengthsDecideAsInARun) {
+  const auto all = prompts(8);
+  const Session real = session({});
+  Recording recording = record(real, all);
+  recording.settings.refresh_costs = false;
+  const Replayer replayer(std::move(recording));
+  for (const std::string kind : {"model", "ngram"}) {
+    const Prediction prediction = replayer.predict({.kind = kind, .length = {}, .head_rows = {}});
+    const EngineChoice configured = real.configured_engine();
+    // Models that stand in for a session's own say nothing of their times, so lengths follow the table alone.
+    MemoisedModel target(*configured.target, 256, real.target_kv_type(), 1 << 24);
+    MemoisedModel draft(*configured.draft, 256, real.draft_kv_type(), 1 << 24);
+    Metrics total;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EngineChoice choice = real.configured_engine();
+      choice.draft_kind = kind;
+      choice.target = &target;
+      choice.draft = &draft;
+      Engine engine = real.make_engine(std::move(choice));
+      const Metrics metrics = answer(real, engine, all[i]).metrics;
+      total.add(metrics);
+      if (kind == "ngram") expect_same_counts(prediction.answers[i].metrics, metrics, true, kind);
+    }
+    const auto steps = static_cast<double>(total.steps), accepted = static_cast<double>(total.total.accepted);
+    EXPECT_GT(accepted, 20) << kind;
+    EXPECT_NEAR(static_cast<double>(prediction.total.metrics.steps), steps, 0.05 * steps) << kind;
+    EXPECT_NEAR(static_cast<double>(prediction.total.metrics.total.accepted), accepted, 0.1 * accepted) << kind;
+  }
+}
+
+// On the reference: rows that a text adds to a trimmed head are computed in F32 everywhere, which elsewhere differs
+// from the head's own in the last bits.
+TEST_F(ReplayTest, HeadsOfOtherSizesDraftAsTheyWould) {
+  const auto all = prompts(4);
+  const Replayer replayer(record(session({}, true), all));
+  const Prediction full = replayer.predict({.kind = "model", .length = 4, .head_rows = {}});
+  for (const int rows : {20, 60}) {
+    const ReplaySetting setting{.kind = "model", .length = 4, .head_rows = rows};
+    const Prediction prediction = replayer.predict(setting);
+    EXPECT_NE(prediction.total.metrics.total.accepted, full.total.metrics.total.accepted);
+    EXPECT_LT(prediction.total.draft_seconds / static_cast<double>(prediction.total.metrics.total.proposed),
+              full.total.draft_seconds / static_cast<double>(full.total.metrics.total.proposed));
+    const Session real = session(settings_of(setting), true);
+    Engine engine = real.make_engine(real.configured_engine());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      expect_same_counts(prediction.answers[i].metrics, answer(real, engine, all[i]).metrics, true, described(setting));
+    }
+  }
+}
+
+class HotReplayTest : public ReplayTest {
+ protected:
+  static std::vector<std::string> hot(const std::string& rule) {
+    return {"sampling.temperature=0.8", "sampling.top_k=40", "verify.rule=" + rule, "stop.max_tokens=24"};
+  }
+};
+
+TEST_F(HotReplayTest, CoupledCountsAreThoseOfTheSeed) {
+  const auto all = prompts(6);
+  const Replayer replayer(record(session(hot("coupled")), all));
+  for (const std::string kind : {"model", "ngram", "hybrid"}) {
+    const Prediction prediction = replayer.predict({.kind = kind, .length = 4, .rule = "coupled", .head_rows = {}});
+    std::vector<std::string> fixed = hot("coupled");
+    fixed.insert(fixed.end(), {"draft.kind=" + kind, "draft.length=4"});
+    const Session real = session(fixed);
+    Engine engine = real.make_engine(real.configured_engine());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Metrics metrics = answer(real, engine, all[i]).metrics;
+      for (int repeat = 0; repeat < 8; ++repeat) EXPECT_EQ(prediction.answers[i].metrics.steps, 8 * metrics.steps);
+      EXPECT_EQ(prediction.answers[i].metrics.total.accepted, 8 * metrics.total.accepted) << kind;
+    }
+  }
+}
+
+// Steps of a real run and of its replay differ by chance alone, so their mean difference over many seeds and prompts
+// is within a few standard errors of 0; a rate of acceptance that is off by a tenth would not be.
+TEST_F(HotReplayTest, StepsOfSampledDraftsComeAsOften) {
+  constexpr int kSeeds = 32;
+  const auto all = prompts(8);
+  for (const std::string rule : {"rejection", "block"}) {
+    std::vector<double> differences;
+    double steps = 0;
+    for (int seed = 0; seed < kSeeds; ++seed) {
+      std::vector<std::string> settings = hot(rule);
+      settings.push_back("sampling.seed=" + std::to_string(100 + seed));
+      const Replayer replayer(record(session(settings), all), {}, 4);
+      const Prediction prediction = replayer.predict({.kind = "hybrid", .length = 4, .rule = rule, .head_rows = {}});
+      settings.push_back("draft.length=4");
+      const Session real = session(settings);
+      Engine engine = real.make_engine(real.configured_engine());
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto real_steps = static_cast<double>(answer(real, engine, all[i]).metrics.steps);
+        differences.push_back(static_cast<double>(prediction.answers[i].metrics.steps) / 4 - real_steps);
+        steps += real_steps;
+      }
+    }
+    double sum = 0, squares = 0;
+    for (const double d : differences) {
+      sum += d;
+      squares += d * d;
+    }
+    const auto n = static_cast<double>(differences.size());
+    const double error = std::sqrt(squares / n / n);
+    EXPECT_LT(std::abs(sum / n), 3.5 * error) << rule;
+    EXPECT_LT(3.5 * error, 0.1 * steps / n) << rule << ": too few runs to find a fault of a tenth";
+  }
+}
+
+TEST_F(HotReplayTest, BlockNeverAcceptsLessThanRejection) {
+  const Replayer replayer(record(session(hot("rejection")), prompts(6)));
+  const auto steps = [&](const std::string& rule) {
+    return replayer.predict({.kind = "model", .length = 6, .rule = rule, .head_rows = {}}).total.metrics.steps;
+  };
+  EXPECT_LT(steps("block"), steps("rejection"));
+}
+
+// Seconds are sums of recorded passes: with times that are made up they are known.
+TEST_F(ReplayTest, SecondsAreThoseOfThePassesThatAStepMakes) {
+  Recording recording = record(session({}), prompts(1));
+  RecordedTimes& times = recording.answers[0].times;
+  times = {{10, 10, 10}, {2, 2, 2}, {{2, 11, 10}, {4, 13, 10}}, {{4, 3, 2}}, 7, 0.25, 0.5};
+  const int prompt = recording.answers[0].prompt;
+  const Replayer replayer(std::move(recording));
+  const Prediction plain = replayer.predict({.kind = "none", .length = 0, .head_rows = {}});
+  EXPECT_DOUBLE_EQ(plain.total.seconds(), (kTokens - 1) * 10.75);
+  EXPECT_DOUBLE_EQ(plain.total.ratio(), 1);
+  EXPECT_DOUBLE_EQ(plain.tokens_per_second(), 1 / 10.75);
+  const ReplayedAnswer drafted = replayer.predict({.kind = "model", .length = 3, .head_rows = {}}).total;
+  const Metrics& m = drafted.metrics;
+  double verify = 0;
+  for (int rows = 1; rows <= 4; ++rows) {
+    verify += static_cast<double>(m.steps_by_rows[static_cast<std::size_t>(rows)]) *
+              std::vector{10., 11., 12., 13.}[rows - 1];
+  }
+  EXPECT_NEAR(drafted.verify_seconds, verify, 1e-4);  // times are recorded as floats
+  EXPECT_NEAR(drafted.sample_seconds, 0.25 * (kTokens - 1), 1e-9);
+  EXPECT_NEAR(drafted.other_seconds, 0.5 * static_cast<double>(m.steps), 1e-9);
+  EXPECT_DOUBLE_EQ(drafted.plain_seconds, (kTokens - 1) * 10.75);
+  // Each proposed token takes a pass, the first reads the prompt, and what was accepted at the end of a proposal is
+  // caught up on in a pass of two rows.
+  const double least = 2.0 * static_cast<double>(m.total.proposed - 1) + 7.0 * (prompt > 4);
+  EXPECT_GE(drafted.draft_seconds, least);
+  EXPECT_LE(drafted.draft_seconds, least + 3 + (3. - 2) * static_cast<double>(m.steps));
+}
+
+TEST_F(ReplayTest, WhatDoesNotMatterIsNotVaried) {
+  const Replayer replayer(record(session({}), prompts(1)));
+  EXPECT_EQ(replayer
+                .combinations({.kinds = {"none"},
+                               .rules = {"block", "coupled"},
+                               .lengths = {1, 2},
+                               .min_probabilities = {0, 0.5},
+                               .head_rows = {10}})
+                .size(),
+            1u);
+  EXPECT_EQ(replayer
+                .combinations({.kinds = {"ngram"},
+                               .rules = {"block", "coupled"},
+                               .lengths = {1, 2, 0},
+                               .min_probabilities = {0, 0.5},
+                               .head_rows = {10, 20}})
+                .size(),
+            5u);
+  EXPECT_EQ(replayer
+                .combinations({.kinds = {"model"},
+                               .rules = {"block", "coupled"},
+                               .lengths = {{}, 2},
+                               .min_probabilities = {0},
+                               .head_rows = {10, {}}})
+                .size(),
+            4u);
+  const auto recorded = replayer.combinations({});
+  ASSERT_EQ(recorded.size(), 1u);
+  EXPECT_EQ(recorded[0], (ReplaySetting{.kind = "hybrid", .length = {}, .head_rows = {}}));
+}
+
+TEST_F(ReplayTest, RefusesWhatTheRecordingCannotAnswer) {
+  const auto refusal = [](const Replayer& replayer, const ReplayGrid& grid) -> std::string {
+    try {
+      replayer.combinations(grid);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return error.what();
+    }
+    return "accepted";
+  };
+  const Replayer model(record(session({}), prompts(1))), ngram(record(session({"draft.kind=ngram"}), prompts(1)));
+  EXPECT_THAT(
+      refusal(ngram, {.kinds = {"model"}, .rules = {}, .lengths = {}, .min_probabilities = {}, .head_rows = {}}),
+      HasSubstr("kind model: the recording has no draft model"));
+  EXPECT_THAT(
+      refusal(model, {.kinds = {"recycle"}, .rules = {}, .lengths = {}, .min_probabilities = {}, .head_rows = {}}),
+      HasSubstr("kind recycle: expected none, ngram, model or hybrid"));
+  EXPECT_THAT(refusal(model, {.kinds = {}, .rules = {}, .lengths = {16}, .min_probabilities = {}, .head_rows = {}}),
+              HasSubstr("length 16: expected auto or 0..15"));
+  EXPECT_THAT(refusal(model, {.kinds = {}, .rules = {}, .lengths = {}, .min_probabilities = {}, .head_rows = {113}}),
+              HasSubstr("head rows 113: expected 1..112"));
+  const Replayer hot(record(session({"sampling.temperature=1"}), prompts(1)));
+  EXPECT_THAT(
+      refusal(hot, {.kinds = {}, .rules = {"typical"}, .lengths = {}, .min_probabilities = {}, .head_rows = {}}),
+      HasSubstr("rule typical: expected rejection, block or coupled"));
+  Recording changed = record(session({}), prompts(1));
+  RecordedAnswer& answer = changed.answers[0];
+  std::swap(answer.target[5], answer.target[6]);
+  const Replayer contradicting(std::move(changed));
+  EXPECT_THROW(contradicting.predict({.kind = "none", .length = 0, .head_rows = {}}), Error);
+  EXPECT_THROW(Replayer({}), Error);
+}
+
+// A drafter may begin with the end of a long text, whose places are then those of the text.
+TEST_F(ReplayTest, AModelThatSkipsTheBeginningStandsWhereItBegins) {
+  const std::vector<TokenId> text{1, 2, 3, 1, 2, 4, 5};
+  std::vector<int> lengths, depths;
+  ReplayModel model({.text = text,
+                     .prompt = 2,
+                     .branches = {},
+                     .vocabulary = 8,
+                     .context = 16,
+                     .max_rows = 16,
+                     .write =
+                         [&](const ReplayPlace& place, std::span<float>) {
+                           lengths.push_back(place.length);
+                           depths.push_back(place.depth);
+                         },
+                     .passed = [](int) {}});
+  const auto run = [&](std::vector<TokenId> tokens, int committed) {
+    KvCache cache = model.make_cache(16, KvType::f32);
+    const std::vector<Position> positions(tokens.size());
+    const int last = static_cast<int>(tokens.size()) - 1;
+    model.begin_step(committed);
+    model.forward({tokens, positions, {}, {&last, 1}}, cache);
+  };
+  run({1, 2, 3, 1}, 4);  // from the beginning
+  run({3, 1}, 4);        // skipping two
+  run({3, 1, 2}, 4);     // and a drafted token that is the text's
+  run({3, 1, 7}, 4);     // and one that is not
+  EXPECT_THAT(lengths, ::testing::ElementsAre(4, 4, 5, 5));
+  EXPECT_THAT(depths, ::testing::ElementsAre(0, 0, 0, -1));
+}
+
+TEST_F(ReplayTest, RefusesToRecordWhatDoesNotReplay) {
+  for (const std::string kind : {"none", "recycle"}) {
+    const Session other = session({"draft.kind=" + kind});
+    EXPECT_THROW(Recorder(other, 8), Error) << kind;
+  }
+  const Session fixed = session({"draft.length=3"});
+  EXPECT_THROW(Recorder(fixed, 8), Error) << "its costs are not known";
+}
+
+}  // namespace
+}  // namespace tandem::test
