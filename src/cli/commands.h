@@ -16,6 +16,7 @@ void add_score(CLI::App& program, Command& chosen);
 void add_tokenize(CLI::App& program, Command& chosen);
 void add_inspect(CLI::App& program, Command& chosen);
 void add_rows(CLI::App& program, Command& chosen);
+void add_sweep(CLI::App& program, Command& chosen);
 void add_trace(CLI::App& program, Command& chosen);
 void add_config(CLI::App& program, Command& chosen);
 

@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   tandem::add_tokenize(program, chosen);
   tandem::add_inspect(program, chosen);
   tandem::add_rows(program, chosen);
+  tandem::add_sweep(program, chosen);
   tandem::add_trace(program, chosen);
   tandem::add_config(program, chosen);
   try {

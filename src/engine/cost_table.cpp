@@ -25,20 +25,12 @@ std::int64_t seconds_since_1970() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string processor() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
-  }
-  return " unknown processor";
-}
-
 std::string key_of(const ModelFile& file, const Transformer& model) {
   const FileIdentity identity = identity_of(file.path());
   // What draft.quantize and draft.head_rows make of a file shows in the bytes that a pass reads.
-  return fmt::format("{}, {} bytes, time {}, {} bytes a pass, {} on {} threads of{}", identity.path, identity.size,
+  return fmt::format("{}, {} bytes, time {}, {} bytes a pass, {} on {} threads of {}", identity.path, identity.size,
                      identity.nanoseconds_since_1970 / 1'000'000'000, model.weights().bytes_per_pass(),
-                     model.backend().name(), model.backend().threads(), processor());
+                     model.backend().name(), model.backend().threads(), processor_name());
 }
 
 std::vector<RowSeconds> measured(Transformer& model, std::vector<int> rows) {
@@ -135,6 +127,15 @@ class Ratios {
 };
 
 }  // namespace
+
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
 
 CostModel CostTable::model() const {
   CostModel costs;

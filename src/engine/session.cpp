@@ -30,6 +30,12 @@ std::uint64_t random_seed() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
+// Under these rules the draws of a step depend on how much was drafted, so a fixed seed gives one text only if nothing
+// that a clock says decides about it.
+bool text_depends_on_lengths(const EngineChoice& choice) {
+  return choice.sampling.temperature > 0 && choice.rule != "coupled";
+}
+
 }  // namespace
 
 std::unique_ptr<ThreadPool> make_pool(int threads) {
@@ -115,9 +121,15 @@ CostTable Session::pass_costs() const {
   return cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
 }
 
-EngineChoice Session::configured_engine() const {
-  return {.draft_kind = config_.draft.kind,
-          .sampling = config_.sampling,
+bool Session::text_depends_on_lengths() const { return tandem::text_depends_on_lengths(configured_engine()); }
+
+EngineChoice Session::engine_for(const Config& config) const {
+  return {.draft_kind = config.draft.kind,
+          .draft_length = config.draft.length,
+          .max_nodes = config.draft.max_nodes,
+          .min_probability = config.draft.min_probability,
+          .rule = config.verify.rule,
+          .sampling = config.sampling,
           .seed = seed_,
           .context = context_,
           .target = target_model_.get(),
@@ -127,8 +139,7 @@ EngineChoice Session::configured_engine() const {
 
 Engine Session::make_engine(EngineChoice choice) const {
   const Noise noise{choice.seed, 0};
-  std::unique_ptr<Verifier> verifier =
-      choice.verifier ? std::move(choice.verifier) : make_verifier(config_.verify.rule);
+  std::unique_ptr<Verifier> verifier = choice.verifier ? std::move(choice.verifier) : make_verifier(choice.rule);
   DrafterSetup setup = drafter_setup_;
   setup.kind = choice.draft_kind;
   setup.sampling = choice.sampling;
@@ -195,23 +206,17 @@ DrafterSetup Session::drafter_setup(int context) {
   return setup;
 }
 
-// Under these rules the draws of a step depend on how much was drafted, so a fixed seed gives one text only if nothing
-// that a clock says decides about it.
-bool Session::text_depends_on_lengths() const {
-  return config_.sampling.temperature > 0 && config_.verify.rule != "coupled";
-}
-
 std::unique_ptr<LengthPolicy> Session::make_policy(const EngineChoice& choice) const {
-  const DraftConfig& draft = config_.draft;
-  if (draft.length) {
-    const DraftShape shape = draft.max_nodes > *draft.length + 1 ? DraftShape::tree : DraftShape::chain;
-    return std::make_unique<FixedLength>(*draft.length, draft.max_nodes, draft.min_probability, shape);
+  if (choice.draft_kind == "none") return std::make_unique<FixedLength>(0, 1, 0);
+  if (choice.draft_length) {
+    const DraftShape shape = choice.max_nodes > *choice.draft_length + 1 ? DraftShape::tree : DraftShape::chain;
+    return std::make_unique<FixedLength>(*choice.draft_length, choice.max_nodes, choice.min_probability, shape);
   }
-  if (!costs_ || choice.draft_kind == "none") return std::make_unique<FixedLength>(0, 1, 0);
+  if (!costs_) fail(ErrorKind::config, "draft.length: auto needs costs, and this session has measured none");
   // What stands in for the models says nothing of their times.
   const bool own_models = choice.target == target_model_.get();
-  const bool refresh = own_models && !(config_.seed && text_depends_on_lengths());
-  return std::make_unique<AutoLength>(costs_->model(), draft.max_nodes, draft.min_probability, refresh);
+  const bool refresh = own_models && !(config_.seed && text_depends_on_lengths(choice));
+  return std::make_unique<AutoLength>(costs_->model(), choice.max_nodes, choice.min_probability, refresh);
 }
 
 std::vector<TokenId> Session::encode_raw(std::string_view text) const {

@@ -7,7 +7,8 @@ import unittest
 
 from tandem import MODELS, ROOT, SMALL, SMALL_MODEL, TandemTest, settings, tandem
 
-COMMANDS = ("generate", "accept", "check", "replay", "score", "tokenize", "inspect", "rows", "trace", "config")
+COMMANDS = ("generate", "accept", "check", "replay", "score", "sweep", "tokenize", "inspect", "rows", "trace",
+            "config")
 
 
 class Help(TandemTest):
