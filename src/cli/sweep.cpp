@@ -61,6 +61,7 @@ std::vector<SweepPrompt> encoded(const Arguments& a, const std::vector<PromptRow
       prompts.push_back({row.id, row.task, std::move(ids), prompt_rules(row, session, a.max_tokens).max_tokens});
     });
   }
+  if (prompts.empty()) fail(ErrorKind::input, "{}", failures.summary(rows.size()));
   return prompts;
 }
 
@@ -138,6 +139,8 @@ class Run {
     return report.faults() == 0 && failures_.count() == 0;
   }
 
+  const PromptFailures& failures() const { return failures_; }
+
  private:
   static std::unique_ptr<SweepJournal> open_journal(const Arguments& a) {
     if (a.out.empty()) return nullptr;
@@ -179,6 +182,7 @@ int run(const Arguments& a) {
   Run sweep(a, std::move(made), rows);
   const bool whole = sweep.measure();
   const bool sound = sweep.report();
+  if (sweep.failures().count() > 0) say(fmt::format("tandem: {}\n", sweep.failures().summary(rows.size())));
   if (!whole) {
     say(fmt::format("tandem: sweep: cancelled{}\n", a.out.empty() ? "" : "; --resume goes on"));
     return 130;
