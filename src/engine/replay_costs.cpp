@@ -12,6 +12,16 @@ double median(std::vector<T> values) {
   return *middle;
 }
 
+// What passes took on average: short ones often take a little longer, which a median would not see. A pass beyond a few
+// medians was interrupted, and tells no more than that.
+double usual(std::vector<float> seconds) {
+  constexpr double kMost = 3;
+  const double most = kMost * median(seconds);
+  double sum = 0;
+  for (const float value : seconds) sum += std::min(double{value}, most);
+  return sum / static_cast<double>(seconds.size());
+}
+
 }  // namespace
 
 void RowRatios::add(const std::vector<RecordedPass>& passes) {
@@ -34,9 +44,9 @@ ReplayCosts replay_costs(const RecordedAnswer& answer, const RowRatios& target, 
                          double draft_share) {
   const RecordedTimes& times = answer.times;
   ReplayCosts costs;
-  costs.target = target.curve(median(times.target_steps));
+  costs.target = target.curve(usual(times.target_steps));
   if (!times.draft_steps.empty()) {
-    costs.draft = draft.curve(draft_share * median(times.draft_steps), {answer.prompt, times.draft_prompt});
+    costs.draft = draft.curve(draft_share * usual(times.draft_steps), {answer.prompt, times.draft_prompt});
   }
   costs.sample = times.sample_a_step;
   costs.other = times.other_a_step;

@@ -8,9 +8,9 @@
 #include <map>
 #include <memory>
 
+#include "draft/auto_length.h"
 #include "src/base/error.h"
 #include "src/engine/recording_run.h"
-#include "src/model/memoised_model.h"
 #include "tests/model/tiny_model.h"
 
 namespace tandem::test {
@@ -173,24 +173,35 @@ TEST_F(ReplayTest, CountsAreExactWhereAnswersStop) {
 // With the costs of the recording and no clock, automatic lengths decide as in a run, as far as they were asked about
 // what was recorded: behind a wrong second-best token, which a tree may hold, the text itself stands in.
 TEST_F(ReplayTest, AutomaticLengthsDecideAsInARun) {
+  const std::vector<RowSeconds> target_costs{{1, 1}, {6, 1.2}, {8, 1.4}, {16, 2.1}}, draft_costs{{1, 0.1}, {64, 1.5}};
   const auto all = prompts(8);
   const Session real = session({});
   Recording recording = record(real, all);
   recording.settings.refresh_costs = false;
+  recording.settings.target_costs = target_costs;
+  recording.settings.draft_costs = draft_costs;
   const Replayer replayer(std::move(recording));
+  const EngineChoice configured = real.configured_engine();
   for (const std::string kind : {"model", "ngram"}) {
     const Prediction prediction = replayer.predict({.kind = kind, .length = {}, .head_rows = {}});
-    const EngineChoice configured = real.configured_engine();
-    // Models that stand in for a session's own say nothing of their times, so lengths follow the table alone.
-    MemoisedModel target(*configured.target, 256, real.target_kv_type(), 1 << 24);
-    MemoisedModel draft(*configured.draft, 256, real.draft_kv_type(), 1 << 24);
+    DrafterSetup setup;
+    setup.kind = kind;
+    setup.sampling = configured.sampling;
+    setup.model = configured.draft;
+    setup.context = configured.context;
+    setup.kv_type = real.draft_kv_type();
+    setup.mask = usable_tokens(real.target(), real.draft());
+    setup.min_match = 1;
+    const CostModel costs{PassCosts(target_costs), PassCosts(draft_costs)};
     Metrics total;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      EngineChoice choice = real.configured_engine();
-      choice.draft_kind = kind;
-      choice.target = &target;
-      choice.draft = &draft;
-      Engine engine = real.make_engine(std::move(choice));
+      Engine engine({.target = configured.target,
+                     .cache = configured.target->make_cache(configured.context, real.target_kv_type()),
+                     .drafter = make_drafter(setup),
+                     .policy = std::make_unique<AutoLength>(costs, 16, 0, false),
+                     .verifier = make_verifier("rejection"),
+                     .sampler = Sampler(configured.sampling, {}, usable_tokens(real.target())),
+                     .prefill_chunk = 16});
       const Metrics metrics = answer(real, engine, all[i]).metrics;
       total.add(metrics);
       if (kind == "ngram") expect_same_counts(prediction.answers[i].metrics, metrics, true, kind);
@@ -292,7 +303,7 @@ TEST_F(HotReplayTest, BlockNeverAcceptsLessThanRejection) {
 TEST_F(ReplayTest, SecondsAreThoseOfThePassesThatAStepMakes) {
   Recording recording = record(session({}), prompts(1));
   RecordedTimes& times = recording.answers[0].times;
-  times = {{10, 10, 10}, {2, 2, 2}, {{2, 11, 10}, {4, 13, 10}}, {{4, 3, 2}}, 7, 0.25, 0.5};
+  times = {{9, 11, 10}, {2, 1, 3, 2}, {{2, 11, 10}, {4, 13, 10}}, {{4, 3, 2}}, 7, 0.25, 0.5};
   const int prompt = recording.answers[0].prompt;
   const Replayer replayer(std::move(recording));
   const Prediction plain = replayer.predict({.kind = "none", .length = 0, .head_rows = {}});
@@ -315,6 +326,14 @@ TEST_F(ReplayTest, SecondsAreThoseOfThePassesThatAStepMakes) {
   const double least = 2.0 * static_cast<double>(m.total.proposed - 1) + 7.0 * (prompt > 4);
   EXPECT_GE(drafted.draft_seconds, least);
   EXPECT_LE(drafted.draft_seconds, least + 3 + (3. - 2) * static_cast<double>(m.steps));
+}
+
+TEST_F(ReplayTest, AStepTakesWhatStepsTakeOnAverageButForInterruptions) {
+  RecordedAnswer answer;
+  answer.prompt = 2;
+  answer.times.target_steps = {1, 1, 1, 2, 100};
+  const ReplayCosts costs = replay_costs(answer, {}, {}, 1);
+  EXPECT_DOUBLE_EQ(costs.target.seconds(1), (1 + 1 + 1 + 2 + 3) / 5.0);
 }
 
 TEST_F(ReplayTest, WhatDoesNotMatterIsNotVaried) {
