@@ -209,7 +209,8 @@ def draw_rows(found):
     else:
         axis.set_ylim(bottom=0)
     for count, time in zip(counts, times):
-        look = {"textcoords": "offset points", "xytext": (0, 7), "ha": "center", "fontsize": 9}
+        ground = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+        look = {"textcoords": "offset points", "xytext": (0, -16), "ha": "center", "fontsize": 9, "bbox": ground}
         axis.annotate(f"{time / times[0]:.2f}x", (count, time), **look)
     axis.set_xticks(counts, [str(count) for count in counts])
     axis.minorticks_off()
