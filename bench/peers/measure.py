@@ -1,0 +1,71 @@
+"""Rounds of turns: in each round every side answers the same prompt once, one after the other, on one machine."""
+import collections
+import time
+
+from worker import WorkerError
+
+
+def by_task_in_turns(rows):
+    """The prompts so that the first N hold as many tasks as they can: one of each task, then the second of each."""
+    tasks = collections.defaultdict(list)
+    for row in rows:
+        tasks[row.get("task", "")].append(row)
+    place = {row["id"]: (number, order) for order, task in enumerate(tasks.values()) for number, row in enumerate(task)}
+    return sorted(rows, key=lambda row: place[row["id"]])
+
+
+def rounds(keys, sides, repeats):
+    """(repeat, key, sides in their order): which side goes first changes from round to round."""
+    count = 0
+    for repeat in range(repeats):
+        for key in keys:
+            first = count % len(sides)
+            yield repeat, key, sides[first:] + sides[:first]
+            count += 1
+
+
+class Bench:
+    """Asks the sides for their turns and writes each into the journal.
+
+    `pool.get(side)` gives the side's worker, loaded and warm, or raises WorkerError: that too is written down.
+    `pool.idle_cpu(worker)` is the processor time so far of all other workers.
+    """
+
+    def __init__(self, journal, pool, say, clock=time.monotonic):
+        self._journal, self._pool, self._say, self._clock = journal, pool, say, clock
+
+    def done(self, kind, sides):
+        """Rounds (repeat, key) in which each of the sides has had its turn."""
+        turns = collections.defaultdict(set)
+        for record in self._journal.of(kind):
+            turns[record["repeat"], record["key"]].add(record["side"])
+        return {place for place, had in turns.items() if {side.name for side in sides} <= had}
+
+    def run(self, kind, plan, request_of, seconds):
+        """Takes the rounds of `plan` that are not in the journal, until `seconds` would be exceeded. True when all are done."""
+        start, longest = self._clock(), 0.0
+        plan = list(plan)
+        finished = self.done(kind, plan[0][2]) if plan else set()
+        for number, (repeat, key, sides) in enumerate(plan, 1):
+            if (repeat, key) in finished:
+                continue
+            begin = self._clock()
+            if begin + longest - start > seconds:
+                return False
+            for side in sides:
+                self._turn(kind, repeat, key, side, request_of(side, key))
+            longest = max(longest, self._clock() - begin)
+            self._say(f"{kind} {number}/{len(plan)}: {key} took {self._clock() - begin:.0f} s")
+        return True
+
+    def _turn(self, kind, repeat, key, side, request):
+        record = {"kind": kind, "repeat": repeat, "key": key, "side": side.name, "time": time.time()}
+        try:
+            worker = self._pool.get(side)
+            before, begin = self._pool.idle_cpu(worker), self._clock()
+            record.update(worker.ask(request))
+            record["turn_seconds"] = self._clock() - begin
+            record["idle_cpu_seconds"] = self._pool.idle_cpu(worker) - before
+        except WorkerError as error:
+            record["error"] = str(error)
+        self._journal.add(record)
