@@ -1,6 +1,6 @@
 """Figures and tables from the turns of a run.
 
-A rate is (tokens - 1) / seconds from the first token to the last, added up over prompts; seconds of a prompt are the
+A rate is tokens after the first / seconds from the first to the last, added up over prompts; seconds of a prompt are the
 median of its repeats. A ratio compares two sides over the prompts that both answered. Its interval holds 95 % of what
 resampled prompts give (pairs stay together), so it says how much the choice of prompts matters, not the machine.
 """
@@ -10,6 +10,11 @@ import random
 import statistics
 
 RESAMPLES, SEED = 2000, 1
+
+
+def decoded(turn):
+    """Tokens after the first, or after those that a drafting engine gave together with it."""
+    return len(turn["ids"]) - turn.get("first_tokens", 1)
 
 
 class Answers:
@@ -25,19 +30,19 @@ class Answers:
         self.turns = [record for repeats in self.prompts.values() for record in repeats]
 
     def tokens(self, key):
-        return len(self.prompts[key][0]["ids"])
+        return decoded(self.prompts[key][0])
 
     def seconds(self, key):
         return statistics.median(record["decode_seconds"] for record in self.prompts[key])
 
     def timed(self):
         """Prompts whose answer is long enough to have a rate."""
-        return [key for key in self.prompts if self.tokens(key) > 1 and self.seconds(key) > 0]
+        return [key for key in self.prompts if self.tokens(key) > 0 and self.seconds(key) > 0]
 
     def rate(self, keys):
         """Tokens a second while decoding, or None when no key was timed."""
         seconds = sum(self.seconds(key) for key in keys)
-        return sum(self.tokens(key) - 1 for key in keys) / seconds if seconds else None
+        return sum(self.tokens(key) for key in keys) / seconds if seconds else None
 
     def total(self, field):
         """Sum over the turns, or None when the engine does not tell it."""
@@ -75,7 +80,7 @@ def one_side(side, answers, tasks, prompt_tokens):
     drafts = side.plain != side.name
     prefill = sum(statistics.median(turn["ttft_seconds"] for turn in repeats) for repeats in mine.prompts.values())
     proposed, accepted, steps = (mine.total(field) if drafts else None for field in ("proposed", "accepted", "steps"))
-    decoded = sum(len(turn["ids"]) - 1 for turn in mine.turns)
+    after_first = sum(decoded(turn) for turn in mine.turns)
     by_task = {task: mine.rate([key for key in mine.timed() if tasks[key] == task]) for task in dict.fromkeys(tasks.values())}
     return {
         "side": side.name, "about": side.about, "prompts": len(mine.prompts), "errors": mine.errors,
@@ -85,7 +90,7 @@ def one_side(side, answers, tasks, prompt_tokens):
         "ttft_seconds": statistics.median(turn["ttft_seconds"] for turn in mine.turns) if mine.turns else None,
         "prefill_tokens_per_second": sum(prompt_tokens[key] for key in mine.prompts) / prefill if prefill else None,
         "accepted_of_proposed": accepted / proposed if proposed and accepted is not None else None,
-        "tokens_per_step": decoded / steps if steps else None,
+        "tokens_per_step": after_first / steps if steps else None,
         "equal_to_own_plain": same_texts(mine, plain) if drafts and plain else None,
         "equal_to_tandem_plain": same_texts(mine, tandem) if tandem else None,
         "by_task": by_task,

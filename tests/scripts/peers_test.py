@@ -236,7 +236,15 @@ class WorkerSide(unittest.TestCase):
         times = iter([10.0, 10.5, 10.75, 12.0])
         timeline = serve.Timeline(9, [2], clock=lambda: next(times))
         self.assertEqual([timeline.add(token) for token in (5, 6, 2)], [True, True, False])
-        self.assertEqual(timeline.result(), {"ids": [5, 6, 2], "ttft_seconds": 0.5, "decode_seconds": 1.5})
+        self.assertEqual(timeline.result(), {"ids": [5, 6, 2], "ttft_seconds": 0.5, "decode_seconds": 1.5, "first_tokens": 1})
+
+    def test_tokens_that_came_with_the_first_took_no_decoding_time(self):
+        times = iter([0.0, 1.0, 2.0])
+        timeline = serve.Timeline(9, [], clock=lambda: next(times))
+        timeline.add_all([5, 6, 7])
+        timeline.add_all([8, 9])
+        self.assertEqual(timeline.result()["first_tokens"], 3)
+        self.assertEqual(table.Answers([{"key": "1", "repeat": 0, **timeline.result()}]).rate(["1"]), 2.0)
 
     def test_the_timeline_ends_at_the_limit(self):
         timeline = serve.Timeline(2, [])
@@ -256,6 +264,12 @@ class WorkerSide(unittest.TestCase):
         engine = types.SimpleNamespace(load=lambda request: {}["missing"], generate=None)
         self.assertEqual(serve.answer(engine, {"op": "load"}), {"ok": False, "error": "KeyError: 'missing'"})
         self.assertIn("no operation rows", serve.answer(engine, {"op": "rows"})["error"])
+        self.assertIn("no operation __init__", serve.answer(engine, {"op": "__init__"})["error"])
+
+    def test_every_operation_that_a_worker_of_tandem_has_can_be_asked_for(self):
+        for name in ("load", "generate", "rows", "encode"):
+            engine = types.SimpleNamespace(**{name: lambda request: {"done": name}})
+            self.assertEqual(serve.answer(engine, {"op": name}), {"ok": True, "done": name})
 
 
 class TheSides(Folder):

@@ -19,8 +19,7 @@ class Clocked(BaseStreamer):
 
     def put(self, value):
         if self._has_prompt:
-            for token in value.flatten().tolist():
-                self._timeline.add(token)
+            self._timeline.add_all(value.flatten().tolist())
         self._has_prompt = True
 
     def end(self):
@@ -79,7 +78,7 @@ class Transformers:
         if result["ids"] != ids:
             raise RuntimeError(f"streamed {len(result['ids'])} tokens, returned {len(ids)} other ones")
         if assisted:
-            result.update(steps=counts.steps, proposed=counts.proposed, accepted=counts.accepted)
+            result.update(steps=counts.steps - 1, proposed=counts.proposed, accepted=counts.accepted)
         return result
 
 
