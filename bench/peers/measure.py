@@ -4,6 +4,9 @@ import time
 
 from worker import WorkerError
 
+QUIET_SHARE = 0.1  # of one core, used by others: a turn with more is taken again, because spinning threads suffer most
+TRIES = 3
+
 
 def by_task_in_turns(rows):
     """The prompts so that the first N hold as many tasks as they can: one of each task, then the second of each."""
@@ -28,7 +31,8 @@ class Bench:
     """Asks the sides for their turns and writes each into the journal.
 
     `pool.get(side)` gives the side's worker, loaded and warm, or raises WorkerError: that too is written down.
-    `pool.idle_cpu(worker)` is the processor time so far of all other workers.
+    `pool.cpu(worker)` is the processor time so far of the other workers, and of everything else on the machine. A turn
+    that something else disturbed is taken again; after TRIES it stands, with what disturbed it.
     """
 
     def __init__(self, journal, pool, say, clock=time.monotonic):
@@ -59,13 +63,20 @@ class Bench:
         return True
 
     def _turn(self, kind, repeat, key, side, request):
-        record = {"kind": kind, "repeat": repeat, "key": key, "side": side.name, "time": time.time()}
+        record = {"kind": kind, "repeat": repeat, "key": key, "side": side.name}
         try:
             worker = self._pool.get(side)
-            before, begin = self._pool.idle_cpu(worker), self._clock()
-            record.update(worker.ask(request))
-            record["turn_seconds"] = self._clock() - begin
-            record["idle_cpu_seconds"] = self._pool.idle_cpu(worker) - before
+            for tries in range(1, TRIES + 1):
+                record.update(time=time.time(), tries=tries, **self._ask(worker, request))
+                if record["others_cpu_seconds"] <= QUIET_SHARE * record["turn_seconds"]:
+                    break
         except WorkerError as error:
-            record["error"] = str(error)
+            record.update(time=time.time(), error=str(error))
         self._journal.add(record)
+
+    def _ask(self, worker, request):
+        (idle, others), begin = self._pool.cpu(worker), self._clock()
+        reply, seconds = worker.ask(request), self._clock() - begin
+        idle_now, others_now = self._pool.cpu(worker)
+        return {**reply, "turn_seconds": seconds, "idle_cpu_seconds": idle_now - idle,
+                "others_cpu_seconds": others_now - others}

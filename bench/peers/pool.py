@@ -1,6 +1,8 @@
 """The workers of a run: one process an engine, its settings loaded and warmed up once, then waiting for their turns."""
+import os
+
 from sides import ENGINES, InstallError, command_of
-from worker import Worker, WorkerError
+from worker import Worker, WorkerError, machine_cpu_seconds
 
 WARM_TOKENS = 16
 LOAD_SECONDS = 600
@@ -62,9 +64,11 @@ class Pool:
                 raise WorkerError(f"cannot be installed: {error}") from None
         return self._commands[engine]
 
-    def idle_cpu(self, busy):
-        """Processor time so far of all workers but `busy`."""
-        return sum(worker.cpu_seconds() for worker in self._workers.values() if worker is not busy)
+    def cpu(self, busy):
+        """Processor time so far of the waiting workers, all workers but `busy`, and of everything else on the machine."""
+        waiting = sum(worker.cpu_seconds() for worker in self._workers.values() if worker is not busy)
+        own = sum(os.times()[:4])
+        return waiting, machine_cpu_seconds() - waiting - busy.cpu_seconds() - own
 
     def close(self):
         for worker in self._workers.values():

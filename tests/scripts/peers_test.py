@@ -1,6 +1,7 @@
 """The peer bench: turns, journal and tables, with fake workers; and that what a fake engine did is in the figures."""
 
-import json
+import contextlib
+import io
 import pathlib
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from journal import Journal, JournalError
 from measure import Bench, by_task_in_turns, rounds
 from pool import Pool
 from sides import ENGINES, SIDES, Engine, InstallError, Side, python_of
-from worker import Worker, WorkerError
+from worker import Worker, WorkerError, machine_cpu_seconds
 
 FAKE = [sys.executable, "-B", str(HERE / "peers_fake_worker.py")]
 
@@ -108,7 +109,16 @@ class Workers(Folder):
 
     def test_processor_time_of_a_waiting_process_is_seen(self):
         spinner = "import time\nwhile time.process_time() < 0.2: pass\nprint('{\"ok\": true}', flush=True)\ntime.sleep(60)"
+        before = machine_cpu_seconds()
         worker = self.worker(sys.executable, "-c", spinner)
+        worker.ask({})
+        self.assertGreaterEqual(worker.cpu_seconds(), 0.15)
+        self.assertGreaterEqual(machine_cpu_seconds() - before, 0.1)
+
+    def test_processor_time_of_children_counts_as_the_workers(self):
+        parent = ("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time\\nwhile time.process_time() < 0.2: pass'])"
+                  "\nprint('{\"ok\": true}', flush=True)\ninput()")
+        worker = self.worker(sys.executable, "-c", parent)
         worker.ask({})
         self.assertGreaterEqual(worker.cpu_seconds(), 0.15)
 
@@ -176,6 +186,36 @@ class Runs(Folder):
         bench.run("turn", rounds(["1"], sides, 1), self.request, 60)
         plain, _ = table.summarize(sides, journal.of("turn"), {"1": "x"}, {"1": 1})
         self.assertAlmostEqual(plain["tokens_per_second"], 10)
+
+
+class Disturbances(Folder):
+    """A pool whose machine is busy with something else for the first turns."""
+
+    def turns(self, others):
+        shares, journal, now = iter(others), self.journal(), [0.0, 0.0]
+
+        def ask(_):
+            now[0] += 2.0
+            now[1] += 2.0 * next(shares)
+            return {"ids": [1]}
+
+        pool = types.SimpleNamespace(get=lambda _: types.SimpleNamespace(ask=ask), cpu=lambda _: (0.0, now[1]))
+        Bench(journal, pool, lambda _: None, clock=lambda: now[0]).run("turn", rounds(["1"], [PLAIN], 1), lambda *_: {}, 60)
+        (record,) = journal.of("turn")
+        return record["tries"], record["others_cpu_seconds"]
+
+    def test_a_disturbed_turn_is_taken_again(self):
+        tries, others = self.turns([0.9, 0.01])
+        self.assertEqual(tries, 2)
+        self.assertAlmostEqual(others, 0.02)
+
+    def test_a_turn_that_is_disturbed_thrice_stands_with_what_disturbed_it(self):
+        tries, others = self.turns([0.9, 0.9, 0.5, 0.0])
+        self.assertEqual(tries, 3)
+        self.assertAlmostEqual(others, 1.0)
+
+    def test_a_quiet_turn_is_taken_once(self):
+        self.assertEqual(self.turns([0.0, 0.9])[0], 1)
 
 
 class Figures(unittest.TestCase):
@@ -262,7 +302,10 @@ class WorkerSide(unittest.TestCase):
 
     def test_what_an_engine_throws_becomes_its_reply(self):
         engine = types.SimpleNamespace(load=lambda request: {}["missing"], generate=None)
-        self.assertEqual(serve.answer(engine, {"op": "load"}), {"ok": False, "error": "KeyError: 'missing'"})
+        with contextlib.redirect_stderr(io.StringIO()) as log:
+            reply = serve.answer(engine, {"op": "load"})
+        self.assertEqual(reply, {"ok": False, "error": "KeyError: 'missing'"})
+        self.assertIn("Traceback", log.getvalue())
         self.assertIn("no operation rows", serve.answer(engine, {"op": "rows"})["error"])
         self.assertIn("no operation __init__", serve.answer(engine, {"op": "__init__"})["error"])
 

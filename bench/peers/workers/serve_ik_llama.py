@@ -21,7 +21,7 @@ class Model:
         api.llama_backend_init()
         model_options = api.llama_model_default_params()
         model_options.repack_tensors = request["setting"] == "repack"
-        model_options.use_mmap = request["setting"] != "repack"
+        model_options.use_mmap = False  # pages of a mapped file may be dropped while others have their turns
         self._model = api.llama_model_load_from_file(request["target"].encode(), model_options)
         if not self._model:
             raise RuntimeError(f"cannot load {request['target']}")

@@ -32,7 +32,8 @@ class LlamaCpp:
         lookup = CountingLookup(int(setting.removeprefix("lookup"))) if setting != "plain" else None
         self._models[setting] = llama_cpp.Llama(
             request["target"], n_ctx=request["context"], n_threads=request["threads"], seed=1,
-            n_threads_batch=request["threads"], draft_model=lookup, verbose=False)
+            n_threads_batch=request["threads"], draft_model=lookup, verbose=False,
+            use_mmap=False)  # pages of a mapped file may be dropped while others have their turns
         info = llama_cpp.llama_print_system_info().decode()
         return {"versions": {"llama-cpp-python": importlib.metadata.version("llama-cpp-python")}, "build": info}
 
