@@ -38,28 +38,30 @@ class Bench:
     def __init__(self, journal, pool, say, clock=time.monotonic):
         self._journal, self._pool, self._say, self._clock = journal, pool, say, clock
 
-    def done(self, kind, sides):
-        """Rounds (repeat, key) in which each of the sides has had its turn."""
-        turns = collections.defaultdict(set)
+    def left(self, kind, plan):
+        """The rounds of a plan in which a side has not had its turn."""
+        had = collections.defaultdict(set)
         for record in self._journal.of(kind):
-            turns[record["repeat"], record["key"]].add(record["side"])
-        return {place for place, had in turns.items() if {side.name for side in sides} <= had}
+            had[record["repeat"], record["key"]].add(record["side"])
+        return [(repeat, key, sides) for repeat, key, sides in plan if {side.name for side in sides} - had[repeat, key]]
+
+    def _longest(self, kind):
+        """Seconds of the longest round so far, the one before a resumption included."""
+        seconds = collections.Counter()
+        for record in self._journal.of(kind):
+            seconds[record["repeat"], record["key"]] += record.get("turn_seconds", 0)
+        return max(seconds.values(), default=0)
 
     def run(self, kind, plan, request_of, seconds):
-        """Takes the rounds of `plan` that are not in the journal, until `seconds` would be exceeded. True when all are done."""
-        start, longest = self._clock(), 0.0
-        plan = list(plan)
-        finished = self.done(kind, plan[0][2]) if plan else set()
+        """Takes the rounds of a plan, until the next one would end after `seconds`. True when all are done."""
+        start = self._clock()
         for number, (repeat, key, sides) in enumerate(plan, 1):
-            if (repeat, key) in finished:
-                continue
             begin = self._clock()
-            if begin + longest - start > seconds:
+            if begin - start + self._longest(kind) > seconds:
                 return False
             for side in sides:
                 self._turn(kind, repeat, key, side, request_of(side, key))
-            longest = max(longest, self._clock() - begin)
-            self._say(f"{kind} {number}/{len(plan)}: {key} took {self._clock() - begin:.0f} s")
+            self._say(f"{kind} {number} of {len(plan)}: {key} took {self._clock() - begin:.0f} s")
         return True
 
     def _turn(self, kind, repeat, key, side, request):

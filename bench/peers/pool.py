@@ -6,6 +6,9 @@ from worker import Worker, WorkerError, machine_cpu_seconds
 
 WARM_TOKENS = 16
 LOAD_SECONDS = 600
+# tandem asks the kernel for huge pages by itself. Where they are given on request only, this lets glibc's malloc ask for
+# the engines that do not.
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 class Pool:
@@ -52,7 +55,8 @@ class Pool:
         worker = self._workers.get(engine)
         if worker is None or not worker.alive():
             self._loaded = {pair for pair in self._loaded if pair[0] != engine}
-            worker = self._workers[engine] = Worker(self._command_of(engine), self._args.work / f"{engine}.log")
+            environment = HUGE_PAGES if self._args.huge_pages else {}
+            worker = self._workers[engine] = Worker(self._command_of(engine), self._args.work / f"{engine}.log", environment)
         return worker
 
     def _command_of(self, engine):

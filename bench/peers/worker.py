@@ -20,14 +20,15 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """Starts `command`; its stderr goes to `log`. Not for use by several threads."""
+    """Starts `command` with `environment` added to this process's; its stderr goes to `log`. Not for several threads."""
 
-    def __init__(self, command, log):
+    def __init__(self, command, log, environment=None):
         self._log = log
         self._pending = b""
         with open(log, "ab") as errors:
             self._log_start = errors.tell()
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                                             env={**os.environ, **(environment or {})})
 
     def ask(self, request, timeout_seconds=600):
         """The reply to a request, without its "ok"; WorkerError when there is none or it says false."""

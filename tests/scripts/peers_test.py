@@ -127,7 +127,8 @@ class Runs(Folder):
     """Whole runs over fake engines."""
 
     def bench(self, journal, commands=None):
-        args = types.SimpleNamespace(target="t", draft="d", threads=2, context=64, work=self.folder, binary="b", config="c")
+        args = types.SimpleNamespace(target="t", draft="d", threads=2, context=64, work=self.folder, binary="b", config="c",
+                                     huge_pages=True)
         self.said = []
         pool = Pool(args, journal, self.said.append, command=lambda engine, *_: (commands or {}).get(engine.script, FAKE))
         self.addCleanup(pool.close)
@@ -140,7 +141,7 @@ class Runs(Folder):
     def test_every_turn_is_in_the_journal_and_the_table(self):
         journal, sides = self.journal(), [PLAIN, DRAFTS, OTHER]
         bench, _ = self.bench(journal)
-        self.assertTrue(bench.run("turn", rounds(["1", "2"], sides, 2), self.request, 60))
+        self.assertTrue(bench.run("turn", list(rounds(["1", "2"], sides, 2)), self.request, 60))
         self.assertEqual(len(journal.of("turn")), 12)
         plain, drafts, other = table.summarize(sides, journal.of("turn"), {"1": "x", "2": "y"}, {"1": 1, "2": 1})
         self.assertAlmostEqual(plain["tokens_per_second"], 10)
@@ -153,7 +154,7 @@ class Runs(Folder):
     def test_an_engine_that_cannot_be_loaded_or_dies_stays_in_the_table_with_its_reason(self):
         journal, sides = self.journal(), [PLAIN, BROKEN, MUTE]
         bench, _ = self.bench(journal)
-        self.assertTrue(bench.run("turn", rounds(["1"], sides, 1), self.request, 60))
+        self.assertTrue(bench.run("turn", list(rounds(["1"], sides, 1)), self.request, 60))
         text = table.speed_tables(table.summarize(sides, journal.of("turn"), {"1": "x"}, {"1": 1}))
         self.assertRegex(text, r"\| broken \| - \|")
         self.assertIn("- broken: ValueError: no such quantisation", text)
@@ -163,27 +164,38 @@ class Runs(Folder):
         def refuse(*_):
             raise InstallError("no wheel for this machine")
 
-        args = types.SimpleNamespace(work=self.folder, binary="b", config="c")
+        args = types.SimpleNamespace(work=self.folder, binary="b", config="c", huge_pages=True)
         with self.assertRaisesRegex(WorkerError, "cannot be installed: no wheel"):
             Pool(args, self.journal(), lambda _: None, command=refuse).get(PLAIN)
 
     def test_a_run_goes_on_where_it_stopped(self):
         sides = [PLAIN, DRAFTS]
+        plan = list(rounds(["1", "2"], sides, 1))
         journal = self.journal()
         bench, _ = self.bench(journal)
-        self.assertFalse(bench.run("turn", rounds(["1", "2"], sides, 1), self.request, -1))
+        self.assertFalse(bench.run("turn", bench.left("turn", plan), self.request, -1))
         self.assertEqual(journal.of("turn"), [])
-        bench.run("turn", rounds(["1"], sides, 1), self.request, 60)
+        bench.run("turn", plan[:1], self.request, 60)
         again = self.journal()
         bench, _ = self.bench(again)
-        self.assertTrue(bench.run("turn", rounds(["1", "2"], sides, 1), self.request, 60))
+        self.assertTrue(bench.run("turn", bench.left("turn", plan), self.request, 60))
         self.assertEqual([record["key"] for record in again.of("turn")], ["1", "1", "2", "2"])
+        self.assertEqual(bench.left("turn", plan), [])
+
+    def test_no_round_begins_that_would_end_too_late(self):
+        journal = self.journal()
+        for a_side in (PLAIN, DRAFTS):
+            journal.add({"kind": "turn", **turn(a_side.name, "1", [1], 9.0), "turn_seconds": 20.0})
+        bench, _ = self.bench(journal)
+        plan = bench.left("turn", rounds(["1", "2"], [PLAIN, DRAFTS], 1))
+        self.assertFalse(bench.run("turn", plan, self.request, 39))
+        self.assertTrue(bench.run("turn", plan, self.request, 41))
 
     def test_a_round_that_was_cut_is_taken_again_in_whole(self):
         journal, sides = self.journal(), [PLAIN, DRAFTS]
         journal.add({"kind": "turn", **turn("tandem-plain", "1", [1], 9.0)})
         bench, _ = self.bench(journal)
-        bench.run("turn", rounds(["1"], sides, 1), self.request, 60)
+        bench.run("turn", bench.left("turn", rounds(["1"], sides, 1)), self.request, 60)
         plain, _ = table.summarize(sides, journal.of("turn"), {"1": "x"}, {"1": 1})
         self.assertAlmostEqual(plain["tokens_per_second"], 10)
 
@@ -200,7 +212,7 @@ class Disturbances(Folder):
             return {"ids": [1]}
 
         pool = types.SimpleNamespace(get=lambda _: types.SimpleNamespace(ask=ask), cpu=lambda _: (0.0, now[1]))
-        Bench(journal, pool, lambda _: None, clock=lambda: now[0]).run("turn", rounds(["1"], [PLAIN], 1), lambda *_: {}, 60)
+        Bench(journal, pool, lambda _: None, clock=lambda: now[0]).run("turn", list(rounds(["1"], [PLAIN], 1)), lambda *_: {}, 60)
         (record,) = journal.of("turn")
         return record["tries"], record["others_cpu_seconds"]
 
