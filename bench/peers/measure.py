@@ -4,8 +4,8 @@ import time
 
 from worker import WorkerError
 
-QUIET_SHARE = 0.1  # of one core, used by others: a turn with more is taken again, because spinning threads suffer most
-TRIES = 3
+QUIET_SHARE = 0.2  # of one core, used by others: a turn with more is taken again, because spinning threads suffer most
+TRIES = 2
 
 
 def by_task_in_turns(rows):
