@@ -12,6 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "bench/peers"))
 sys.path.insert(0, str(HERE.parent.parent / "bench/peers/workers"))
 
+import report
 import serve
 import table
 from journal import Journal, JournalError
@@ -281,6 +282,50 @@ class Figures(unittest.TestCase):
         text = table.rows_table([PLAIN, DRAFTS], turns, [1, 4])
         self.assertIn("| tandem-plain | 10.0 (1.00) | 40.0 (4.00) |", text)
         self.assertIn("- drafts: e", text)
+
+
+class Results(Folder):
+    def header(self, **more):
+        return {"command": "bench/peers/run", "machine": "m", "threads": 2, "huge_pages": True, "target": "t.gguf",
+                "draft": "d.gguf", "tandem_commit": "abc", "config": "c.yaml", "rows": None, **more}
+
+    def turn(self, name, **more):
+        return {"kind": "turn", "time": 86400.0, "turn_seconds": 2.0, "idle_cpu_seconds": 0.1, "others_cpu_seconds": 0.0,
+                **turn(name, "1", [1, 2], 0.5), **more}
+
+    def written(self, records, sides, kind="turn", **head):
+        journal = self.journal(self.header(**head))
+        journal.add({"kind": "prompt", "key": "1", "task": "chat", "ids": [1, 2, 3]})
+        journal.add({"kind": "loaded", "side": "tandem-plain", "versions": {"tandem": "tandem 0.1.0"}})
+        for record in records:
+            journal.add(record)
+        text, missing = report.write(journal, sides, kind, self.folder / "name", ["/home/someone/models"])
+        return text, missing, (self.folder / "name.md").read_text()
+
+    def test_they_say_date_versions_and_circumstances(self):
+        _, missing, page = self.written([self.turn("tandem-plain"), self.turn("drafts", others_cpu_seconds=1.0)], [PLAIN, DRAFTS])
+        self.assertEqual(missing, [])
+        for fact in ("Date: 1970-01-02", "Versions: tandem tandem 0.1.0", "at most 5.0 % of one core", "1 of 2", "abc with c.yaml"):
+            self.assertIn(fact, page)
+
+    def test_no_folder_of_the_machine_is_in_them(self):
+        failed = {"kind": "turn", "time": 0, "key": "1", "repeat": 0, "side": "drafts", "error": "no /home/someone/models/d.gguf"}
+        _, missing, page = self.written([self.turn("tandem-plain"), failed], [PLAIN, DRAFTS])
+        self.assertEqual(missing, ["drafts"])
+        self.assertIn("- drafts: no d.gguf", page)
+        for name in ("name.md", "name.csv", "name.json"):
+            self.assertNotIn("someone", (self.folder / name).read_text())
+
+    def test_the_csv_has_a_line_a_turn_with_its_tokens(self):
+        self.written([self.turn("tandem-plain"), self.turn("drafts")], [PLAIN, DRAFTS])
+        lines = (self.folder / "name.csv").read_text().splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertTrue(lines[1].startswith("turn,0,1,tandem-plain,2,0.5,0.5,2.0,"))
+
+    def test_rows_have_their_own_table(self):
+        record = {**self.turn("tandem-plain"), "kind": "rows", "seconds": [0.01, 0.03]}
+        _, _, page = self.written([record], [PLAIN], "rows", rows=[1, 8])
+        self.assertIn("| tandem-plain | 10.0 (1.00) | 30.0 (3.00) |", page)
 
 
 class WorkerSide(unittest.TestCase):
