@@ -233,7 +233,8 @@ def draw_positions(found):
     for number, group in enumerate(groups):
         points = [point for point in group["positions"] if point["tested"]]
         for key, line, meaning in meanings:
-            places, rates = [point["position"] for point in points], [point[key] for point in points]
+            shift = 0.12 if key == "unconditional" else 0
+            places, rates = [point["position"] + shift for point in points], [point[key] for point in points]
             label = f"T {group['temperature']:g}, {meaning}"
             draw_points(axis, number, places, rates, [point[f"{key}_interval"] for point in points], line, label=label)
     finish_acceptance(axis)
