@@ -9,6 +9,7 @@
 #include "kernels/registry.h"
 #include "src/base/error.h"
 #include "src/base/stopwatch.h"
+#include "src/text/vocabulary_pair.h"
 
 namespace tandem {
 namespace {
@@ -83,7 +84,7 @@ void Session::pair_vocabularies() {
   const Vocabulary &target = target_.tokenizer->vocabulary(), &draft = draft_->tokenizer->vocabulary();
   if (!config_.draft.retokenize) {
     require_same_vocabulary(target, draft, target_.file->name(), draft_->file->name());
-  } else if (!first_difference(target, draft)) {
+  } else if (compare_vocabularies(target, draft, 0).match() != VocabularyMatch::different) {
     config_.options.refuse("draft.retokenize", fmt::format("{} has the vocabulary of {} and drafts better without it",
                                                            draft_->file->name(), target_.file->name()));
   }

@@ -50,22 +50,15 @@ std::vector<TokenId> end_ids(const Vocabulary& vocabulary) {
   return ids;
 }
 
-std::optional<TokenId> first_difference(const Vocabulary& target, const Vocabulary& draft) {
-  const int size = std::max(target.size(), draft.size());
-  for (TokenId id = 0; id < size; ++id) {
-    if (!same_token(target, draft, id)) return id;
-  }
-  return std::nullopt;
-}
-
 void require_same_vocabulary(const Vocabulary& target, const Vocabulary& draft, std::string_view target_name,
                              std::string_view draft_name) {
-  const auto id = first_difference(target, draft);
-  if (!id) return;
+  const VocabularyComparison found = compare_vocabularies(target, draft, 1);
+  if (found.match() != VocabularyMatch::different) return;
+  const TokenDifference& first = found.first.front();
   fail(ErrorKind::model,
        "{}: its vocabulary of {} tokens is not that of {} ({} tokens): the first difference is id {}: expected {}, "
        "got {}; a draft with another vocabulary needs draft.retokenize: true",
-       draft_name, draft.size(), target_name, target.size(), *id, described(target, *id), described(draft, *id));
+       draft_name, found.draft_size, target_name, found.target_size, first.id, first.target, first.draft);
 }
 
 }  // namespace tandem

@@ -1,7 +1,6 @@
 // Text <-> token ids.
 #pragma once
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,11 +48,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(Vocabulary vocabulary, std::string_vie
 // (<|im_end|>, <|endoftext|>, <|eot_id|>, <|end|>, <end_of_turn>), where the vocabulary marks them control. Ascending.
 std::vector<TokenId> end_ids(const Vocabulary& vocabulary);
 
-// The first id that means something else in one vocabulary than in the other. Ids past the shorter one may be there
-// when marked unused (padding).
-std::optional<TokenId> first_difference(const Vocabulary& target, const Vocabulary& draft);
-
-// Throws Error(model) naming both sizes and the first difference, if there is one.
+// Throws Error(model) unless draft and target vocabularies agree token by token. Ids past the shorter vocabulary are
+// allowed when marked unused (padding); any other difference is refused naming both sizes and the first differing id.
 void require_same_vocabulary(const Vocabulary& target, const Vocabulary& draft, std::string_view target_name,
                              std::string_view draft_name);
 
