@@ -63,7 +63,6 @@ void PassCosts::observe(int rows, double seconds) {
   observe_ratio(seconds / this->seconds(rows));
   if (rows < 1 || rows > kMaxTreeNodes) return;
   const double surprise = std::clamp(seconds / this->seconds(rows), kLeastRatio, kMostRatio) - 1;
-  const auto seen_of_late = [&](int i) { return last_seen_[i] > 0 && passes_seen_ - last_seen_[i] < kOfLate; };
   for (int i = 0; i <= kMaxTreeNodes; ++i) {
     if (i == rows || !seen_of_late(i)) by_rows_[i] *= 1 + kFollowOne * surprise;
   }
@@ -71,15 +70,24 @@ void PassCosts::observe(int rows, double seconds) {
   keep_rising(rows);
 }
 
-// The newest row count is right about its neighbours. Some of the slope stays: if it all went, rows would seem free,
-// every pass would take some, and none would ever tell what a pass without them costs.
+bool PassCosts::seen_of_late(int rows) const {
+  return last_seen_[rows] > 0 && passes_seen_ - last_seen_[rows] < kOfLate;
+}
+
+// The newest row count is right about its neighbours. Beyond those seen of late some of the slope stays: if it all
+// went, rows would seem free, every pass would take some, and none would ever tell what a pass without them costs.
 void PassCosts::keep_rising(int rows) {
   const double least_slope = kLeastSlope * by_rows_[rows] / measured_[rows];
+  int lowest = 1, highest = kMaxTreeNodes;  // seen of late; `rows` is
+  while (!seen_of_late(lowest)) ++lowest;
+  while (!seen_of_late(highest)) --highest;
   for (int i = rows - 1; i >= 0; --i) {
-    by_rows_[i] = std::min(by_rows_[i], by_rows_[i + 1] - least_slope * (measured_[i + 1] - measured_[i]));
+    const double rise = i < lowest ? least_slope * (measured_[i + 1] - measured_[i]) : 0;
+    by_rows_[i] = std::min(by_rows_[i], by_rows_[i + 1] - rise);
   }
   for (int i = rows + 1; i <= kMaxTreeNodes; ++i) {
-    by_rows_[i] = std::max(by_rows_[i], by_rows_[i - 1] + least_slope * (measured_[i] - measured_[i - 1]));
+    const double rise = i > highest ? least_slope * (measured_[i] - measured_[i - 1]) : 0;
+    by_rows_[i] = std::max(by_rows_[i], by_rows_[i - 1] + rise);
   }
 }
 

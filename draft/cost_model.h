@@ -31,6 +31,7 @@ class PassCosts {
   void observe_ratio(double ratio);
 
  private:
+  bool seen_of_late(int rows) const;
   void keep_rising(int rows);
 
   std::array<double, kMaxTreeNodes + 1> by_rows_{};
