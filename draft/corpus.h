@@ -11,8 +11,8 @@ namespace tandem {
 
 // The tokens of some documents and the order of all their places by what stands before them: a suffix array of the
 // reversed text, cut at kDeepest tokens. The places behind the longest match of a text then lie side by side, and
-// three binary searches find them, however long the match is. 8 bytes a token (a suffix automaton of the same text
-// takes ten times that). Never changes, so any number of sequences may share it.
+// three binary searches find them, however long the match is. 8 bytes a token, where a suffix automaton takes up to
+// 128. Never changes, so any number of sequences may share it.
 class Corpus {
  public:
   static constexpr TokenId kBorder = -1;  // stands before, between and behind documents; no match or draft crosses it

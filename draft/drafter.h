@@ -57,4 +57,13 @@ class Drafter {
   virtual std::string_view name() const = 0;
 };
 
+// A drafter that can also fill a tree which another source has begun.
+class GrowingDrafter : public Drafter {
+ public:
+  // Adds nodes below or beside those that are there; `context` ends with the pending token and is left so.
+  virtual void grow(TokenTree& tree, Context& context, LengthPolicy& policy) = 0;
+  // The question about a draft step below the pending token with which grow() would begin on a tree of one node.
+  virtual DraftQuestion first(const Context& context) = 0;
+};
+
 }  // namespace tandem

@@ -1,6 +1,6 @@
 // Drafts from the text where it repeats itself, with a model elsewhere.
 #pragma once
-#include "draft/model_drafter.h"
+#include "draft/drafter.h"
 #include "draft/ngram.h"
 
 namespace tandem {
@@ -10,7 +10,7 @@ namespace tandem {
 // first children has led to.
 class HybridDrafter final : public Drafter {
  public:
-  HybridDrafter(std::unique_ptr<ModelDrafter> model, std::unique_ptr<NgramDrafter> ngram)
+  HybridDrafter(std::unique_ptr<GrowingDrafter> model, std::unique_ptr<NgramDrafter> ngram)
       : model_(std::move(model)), ngram_(std::move(ngram)) {}
 
   const TokenTree& propose(Context& context, LengthPolicy& policy) override;
@@ -19,10 +19,8 @@ class HybridDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "hybrid"; }
 
-  const ModelDrafter& model() const { return *model_; }
-
  private:
-  std::unique_ptr<ModelDrafter> model_;
+  std::unique_ptr<GrowingDrafter> model_;
   std::unique_ptr<NgramDrafter> ngram_;
   TokenTree tree_;
 };

@@ -57,7 +57,7 @@ const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
   return tree_;
 }
 
-DraftQuestion ModelDrafter::first(const Context& context) const {
+DraftQuestion ModelDrafter::first(const Context& context) {
   return {1, 1, 1, -1, DraftSource::model, 0, unread(context.tokens())};
 }
 

@@ -17,7 +17,7 @@ namespace tandem {
 // and a new prompt are one case. Where the policy does not want to read what is long unread, it is asked about the last
 // tokens alone, from which the draft then goes on until reset() or another prompt: no draft step is ever too dear to be
 // tried again.
-class ModelDrafter final : public Drafter {
+class ModelDrafter final : public GrowingDrafter {
  public:
   static constexpr int kMostChildren = 4;  // of one node
 
@@ -34,11 +34,9 @@ class ModelDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "model"; }
 
-  // The parts of propose(), for a drafter that fills a tree from more than one source. grow() adds nodes wherever they
-  // are likeliest, below and beside those that are there; `context` ends with the pending token and is left so. first()
-  // is the question about a draft step below it with which grow() would begin on a tree of one node.
-  void grow(TokenTree& tree, Context& context, LengthPolicy& policy);
-  DraftQuestion first(const Context& context) const;
+  // Wherever nodes are likeliest, below and beside those that are there.
+  void grow(TokenTree& tree, Context& context, LengthPolicy& policy) override;
+  DraftQuestion first(const Context& context) override;
 
   // The text that the cache stands for: after a proposal that drafted, the context and the path to the node of the last
   // draft step. Its first tokens have no keys and values where they were skipped.

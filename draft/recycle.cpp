@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "src/sample/ranked.h"
 #include "src/sample/row_scan.h"
 
 namespace tandem {
@@ -115,29 +116,24 @@ void RecycleDrafter::score(TokenId token, TokenId next) {
   if (at != known.end()) hits_[static_cast<std::size_t>(at - known.begin())] += 1;
 }
 
-// The largest logits of a row, ties to the lowest id, by insertion: few of a row come above the least of eight.
+// The largest logits of a row, ties to the lowest id: few of a row come above the least of eight.
 void RecycleDrafter::record(TokenId token, std::span<const float> logits) {
-  std::array<float, kSuccessors> values;
-  values.fill(-std::numeric_limits<float>::infinity());
-  Successors best;
-  best.fill(kNone);
-  const float& least = values.back();
+  std::array<RankedToken, kSuccessors> best;
+  int count = 0;
+  float bar = -std::numeric_limits<float>::infinity();
   for (const TokenRun& run : mask_.runs()) {
     const auto begin = static_cast<std::size_t>(run.begin);
     const std::size_t end = std::min(static_cast<std::size_t>(run.end), logits.size());
     if (begin >= end) break;
-    each_above(logits.subspan(begin, end - begin), least, [&](std::size_t i) {
-      const float value = logits[begin + i];
-      std::size_t place = kSuccessors - 1;
-      for (; place > 0 && value > values[place - 1]; --place) {
-        values[place] = values[place - 1];
-        best[place] = best[place - 1];
-      }
-      values[place] = value;
-      best[place] = static_cast<TokenId>(begin + i);
+    each_above(logits.subspan(begin, end - begin), bar, [&](std::size_t i) {
+      insert_ranked(std::span<RankedToken>(best), count, {static_cast<TokenId>(begin + i), logits[begin + i]},
+                    [](const RankedToken& a, const RankedToken& b) { return a.value > b.value; });
+      if (count == kSuccessors) bar = static_cast<float>(best.back().value);
     });
   }
-  entry(token) = best;
+  Successors& known = entry(token);
+  known.fill(kNone);
+  for (int i = 0; i < count; ++i) known[static_cast<std::size_t>(i)] = best[static_cast<std::size_t>(i)].token;
 }
 
 void RecycleDrafter::observe(const Observation& observation, const Context& context) {

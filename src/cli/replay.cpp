@@ -23,10 +23,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string record, config, prompts_file, head_ranking, best_file;
+  std::string record, config, head_ranking, best_file;
+  PromptChoice prompts;
   std::vector<std::string> overrides, kinds, lengths, rules, head_rows;
   std::vector<double> min_probabilities;
-  int limit = 0, max_tokens = 0, longest = 8, repeats = 8;
+  int max_tokens = 0, longest = 8, repeats = 8;
   bool json = false;
 };
 
@@ -47,38 +48,33 @@ int record(const Arguments& a) {
          "--record {}: exists already; predict from it (without --config), remove it or take another name", a.record);
   }
   Config config = recorded_config(a);
-  std::vector<PromptRow> rows = read_prompts(a.prompts_file);
-  if (a.limit > 0 && rows.size() > static_cast<std::size_t>(a.limit)) rows.resize(static_cast<std::size_t>(a.limit));
+  const std::vector<PromptRow> rows = read_prompts(a.prompts);
   interrupted();
   const Session session(std::move(config));
-  const std::vector<std::vector<TokenId>> prompts = encode_prompts(a.prompts_file, rows, session);
   Recorder recorder(session, a.longest);
   Recording recording = recorder.empty();
-  int failed = 0;
+  PromptFailures failures(a.prompts.file);
   ProgressBar bar("recording");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (std::size_t i = 0; i < rows.size() && !interrupted(); ++i) {
     bar.show(i, rows.size());
-    StopRules rules = session.stop_rules(&interrupted());
-    if (rows[i].max_tokens) rules.max_tokens = std::min(rules.max_tokens, *rows[i].max_tokens);
-    if (a.max_tokens > 0) rules.max_tokens = std::min(rules.max_tokens, a.max_tokens);
-    try {
-      std::optional<RecordedAnswer> answer = recorder.answer(rows[i].id, rows[i].task, prompts[i], rules);
-      if (!answer) break;
-      recording.answers.push_back(std::move(*answer));
-    } catch (const Error& error) {
-      bar.wipe();
-      warn(fmt::format("{}: left out: {}", rows[i].id, error.what()));
-      ++failed;
-      continue;
-    }
+    std::optional<RecordedAnswer> answer;
+    failures.attempt(
+        rows[i],
+        [&] {
+          answer = recorder.answer(rows[i].id, rows[i].task, encode_prompt(rows[i], session),
+                                   prompt_rules(rows[i], session, a.max_tokens));
+        },
+        &bar);
+    if (!answer) continue;
+    recording.answers.push_back(std::move(*answer));
     write_recording(recording, a.record);
   }
   bar.wipe();
-  if (recording.answers.empty() && !interrupted()) {
-    fail(ErrorKind::input, "{}: none of {} prompts could be recorded", a.prompts_file, rows.size());
-  }
   say(fmt::format("tandem: recorded {} of {} answers\n", recording.answers.size(), rows.size()));
-  return interrupted() ? 130 : failed > 0 ? 1 : 0;
+  if (interrupted()) return 130;
+  if (recording.answers.empty()) fail(ErrorKind::input, "{}: no prompt could be recorded", a.prompts.file);
+  if (failures.count() > 0) warn(failures.summary(rows.size()));
+  return failures.count() > 0 ? 1 : 0;
 }
 
 // --- predicting
@@ -224,7 +220,7 @@ int predict(const Arguments& a) {
 }
 
 int run(const Arguments& a) {
-  if (a.config.empty() != a.prompts_file.empty()) {
+  if (a.config.empty() != a.prompts.file.empty()) {
     fail(ErrorKind::usage, "--config and --prompts: a recording is made of both, got {} alone",
          a.config.empty() ? "--prompts" : "--config");
   }
@@ -240,10 +236,7 @@ void add_recording_options(CLI::App& command, Arguments& a) {
   command.add_option("--config", a.config, "Record with this YAML file; see `tandem config --help` for its keys");
   command.add_option("--set", a.overrides, "Override a key: --set sampling.temperature=0 (repeatable)")
       ->allow_extra_args(false);
-  command.add_option("--prompts", a.prompts_file, "Record these: JSON lines with id, messages and max_tokens");
-  command.add_option("--limit", a.limit, "Record only the first prompts; 0 is all")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
+  add_prompt_options(command, a.prompts);
   command
       .add_option("--max-tokens", a.max_tokens, "Record shorter answers than config and prompts say; 0 is as they say")
       ->check(CLI::Range(0, 1 << 20))

@@ -75,7 +75,7 @@ void read_ngram(const Options& section, DraftConfig& draft) {
   }
 }
 
-// What makes a step of a draft model cheaper.
+// What makes a step of a draft model cheaper, or possible at all.
 void read_draft_cost(const Options& section, DraftConfig& draft) {
   const auto rows = section.integer_or("head_rows", "all", std::nullopt, 1, kAnyCount,
                                        "Rows of the draft's output head to keep, besides those of end tokens and of "
@@ -92,14 +92,9 @@ void read_draft_cost(const Options& section, DraftConfig& draft) {
   draft.quantize = section.choice("quantize", "none", {"none", "q4_0", "q8_0"},
                                   "Converts the draft's larger matrices to this format at load; the answers keep the "
                                   "target's distribution whatever the draft is.");
-}
-
-// Keys of drafting features that have not landed: known, checked, and refused unless neutral.
-void read_draft_unlanded(const Options& section) {
-  const bool retokenize = section.boolean("retokenize", false,
-                                          "Lets a model with another vocabulary draft through text (not available in "
-                                          "this version).");
-  require_landed(section, "retokenize", !retokenize, "false");
+  draft.retokenize = section.boolean("retokenize", false,
+                                     "Lets a draft model with another vocabulary than the target's draft through text; "
+                                     "the answers stay the target's.");
 }
 
 DraftConfig read_draft(const Options& section) {
@@ -111,7 +106,8 @@ DraftConfig read_draft(const Options& section) {
       "draft.model is set, else what the target thought likely.");
   draft.model = section
                     .path("model", "unset",
-                          "GGUF file of the smaller model, with the target's vocabulary; found like target.model.")
+                          "GGUF file of the smaller model; found like target.model. It has the target's vocabulary, or "
+                          "needs draft.retokenize.")
                     .value_or("");
   draft.kind = kind.value_or(draft.model.empty() ? "ngram" : "hybrid");
   if (draft.kind == "model" && draft.model.empty()) {
@@ -125,7 +121,6 @@ DraftConfig read_draft(const Options& section) {
     draft.kv_cache = kv_type_of(*cache);
   }
   read_draft_cost(section, draft);
-  read_draft_unlanded(section);
   draft.corpus =
       section.texts("corpus",
                     "Files or folders whose texts n-gram drafts (kinds ngram and hybrid) continue too, where "
@@ -321,6 +316,7 @@ std::string draft_yaml(const DraftConfig& draft) {
   yaml += fmt::format("  head_rows: {}\n  head_ranking: {}\n  quantize: {}\n",
                       draft.head_rows ? fmt::to_string(*draft.head_rows) : "all", text_or_null(draft.head_ranking),
                       draft.quantize);
+  yaml += fmt::format("  retokenize: {}\n", draft.retokenize);
   yaml += fmt::format("  corpus: [{}]\n", yaml_list(draft.corpus));
   yaml += fmt::format("  ngram:\n    min_match: {}\n    max_match: {}\n", draft.ngram_min_match, draft.ngram_max_match);
   return yaml;

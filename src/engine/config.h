@@ -29,6 +29,7 @@ struct DraftConfig {
   std::string head_ranking;         // resolved path; empty = by id
   std::string quantize = "none";    // none, q4_0, q8_0
   std::vector<std::string> corpus;  // resolved files and folders
+  bool retokenize = false;          // the draft may have another vocabulary
   int ngram_min_match = 2, ngram_max_match = 64;
 
   bool uses_model() const { return kind == "model" || (kind == "hybrid" && !model.empty()); }

@@ -88,7 +88,7 @@ std::string identity_of(const Vocabulary& vocabulary) {
 std::string key_of(const Listing& listing, const Vocabulary& vocabulary) {
   std::string text = identity_of(vocabulary);
   for (const FileIdentity& file : listing.files()) {
-    text += fmt::format("\n{} bytes, time {}, {}", file.size, file.time, file.path);
+    text += fmt::format("\n{} bytes, time {}, {}", file.size, file.nanoseconds_since_1970, file.path);
   }
   // Left out as much as taken, so that what is said of it is of today.
   for (const std::string& name : listing.skipped()) text += "\nwithout " + name;

@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "src/base/error.h"
 
@@ -22,8 +24,9 @@ std::string user_cache_file(const std::string& name) {
 }
 
 nlohmann::json read_user_cache(const std::string& name) {
-  std::ifstream in(user_cache_file(name));
-  nlohmann::json object = nlohmann::json::parse(in, nullptr, false);
+  std::stringstream text;  // reading it straight from a file would throw where that is a folder
+  text << std::ifstream(user_cache_file(name)).rdbuf();
+  nlohmann::json object = nlohmann::json::parse(text.str(), nullptr, false);
   return object.is_object() ? object : nlohmann::json::object();
 }
 
@@ -42,18 +45,17 @@ void write_user_cache_file(const std::string& name, std::initializer_list<std::s
   std::ofstream out(beside, std::ios::binary);
   for (const std::string_view part : parts) out.write(part.data(), static_cast<std::streamsize>(part.size()));
   out.close();
-  if (out) {
-    fs::rename(beside, path, ignored);
-  } else {
-    fs::remove(beside, ignored);
-  }
+  if (out) fs::rename(beside, path, ignored);
+  if (!out || ignored) fs::remove(beside, ignored);
 }
 
 FileIdentity identity_of(const std::string& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (error) fail(ErrorKind::file, "{}: cannot be read: {}", path, error.message());
-  return {fs::absolute(path).string(), size, fs::last_write_time(path).time_since_epoch().count()};
+  // The file clock's own epoch lies elsewhere.
+  const auto changed = std::chrono::file_clock::to_sys(fs::last_write_time(path)).time_since_epoch();
+  return {fs::absolute(path).string(), size, std::chrono::duration_cast<std::chrono::nanoseconds>(changed).count()};
 }
 
 }  // namespace tandem

@@ -21,7 +21,7 @@ void write_user_cache_file(const std::string& name, std::initializer_list<std::s
 struct FileIdentity {
   std::string path;
   std::uintmax_t size;
-  std::int64_t time;
+  std::int64_t nanoseconds_since_1970;  // of its last change
 };
 FileIdentity identity_of(const std::string& path);
 

@@ -1,6 +1,7 @@
 // Text <-> token ids.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,12 +12,22 @@ namespace tandem {
 
 enum class Specials { literal, parse };  // whether text that spells a control token becomes that token
 
+// Ids of a text that may go on, and how many of them stay whatever follows: for any bytes `more`, the ids of
+// text + more are the first `settled_ids` and then those of text[settled_bytes..] + more.
+struct OpenEncoding {
+  std::vector<TokenId> ids;
+  std::size_t settled_ids = 0, settled_bytes = 0;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
   // Ids of any bytes (UTF-8 or not); never throws for content. Adds no BOS. Linear time in the length of the text.
   virtual std::vector<TokenId> encode(std::string_view bytes, Specials specials) const = 0;
+
+  // encode() of plain text (Specials::literal) that may go on.
+  virtual OpenEncoding encode_open(std::string_view bytes) const = 0;
 
   // The bytes of one token, as they go into output text. Control tokens give their own spelling when `show_control`,
   // else nothing. Ids outside the vocabulary give nothing.
@@ -38,8 +49,11 @@ std::unique_ptr<Tokenizer> make_tokenizer(Vocabulary vocabulary, std::string_vie
 // (<|im_end|>, <|endoftext|>, <|eot_id|>, <|end|>, <end_of_turn>), where the vocabulary marks them control. Ascending.
 std::vector<TokenId> end_ids(const Vocabulary& vocabulary);
 
-// Throws Error(model) unless draft and target vocabularies agree token by token. Ids past the shorter vocabulary are
-// allowed when marked unused (padding); any other difference is refused naming both sizes and the first differing id.
+// The first id that means something else in one vocabulary than in the other. Ids past the shorter one may be there
+// when marked unused (padding).
+std::optional<TokenId> first_difference(const Vocabulary& target, const Vocabulary& draft);
+
+// Throws Error(model) naming both sizes and the first difference, if there is one.
 void require_same_vocabulary(const Vocabulary& target, const Vocabulary& draft, std::string_view target_name,
                              std::string_view draft_name);
 

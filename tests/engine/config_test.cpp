@@ -376,9 +376,8 @@ TEST_F(ConfigDraft, ARankingNeedsRowsToRankAndAFile) {
 
 TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"draft.retokenize", "true"}, {"constraint.grammar", "a.gbnf"}, {"constraint.json_schema", "a.json"},
-      {"constraint.json", "true"},  {"constraint.regex", "a+"},       {"constraint.choices", "[a, b]"},
-      {"runtime.backend", "cuda"},
+      {"constraint.grammar", "a.gbnf"}, {"constraint.json_schema", "a.json"}, {"constraint.json", "true"},
+      {"constraint.regex", "a+"},       {"constraint.choices", "[a, b]"},     {"runtime.backend", "cuda"},
   };
   for (const auto& [key, value] : cases) {
     EXPECT_THAT(error_of(nested(key, value)), AllOf(StartsWith(fmt::format("c/a.yaml:2: {}: ", key)),
@@ -411,7 +410,7 @@ TEST_F(ConfigRefusals, ALossyRuleNeedsTheKeyThatAllowsIt) {
 
 TEST_F(ConfigRefusals, NeutralValuesOfThoseFeaturesAreAccepted) {
   const Config config = read(R"(
-draft: {head_rows: all, head_ranking: , quantize: none, retokenize: false, corpus: []}
+draft: {head_rows: all, head_ranking: , quantize: none, corpus: []}
 verify: {rule: rejection, lossy: false}
 constraint: {grammar: , json_schema: ~, json: false, regex: null, choices: []}
 )");
@@ -588,6 +587,7 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   config.draft.head_rows = maybe(1, 1 << 30);
   if (config.draft.head_rows && below(2) == 0) config.draft.head_ranking = draft;
   config.draft.quantize = std::vector<std::string>{"none", "q4_0", "q8_0"}[below(3)];
+  config.draft.retokenize = below(2) == 0;
   if (below(3) == 0) config.draft.corpus = {draft, fs::path(draft).parent_path().string()};
   config.draft.ngram_min_match = 1 + static_cast<int>(below(100));
   config.draft.ngram_max_match = config.draft.ngram_min_match + static_cast<int>(below(100));
@@ -662,19 +662,21 @@ TEST_F(ConfigYaml, RandomSettingsReadBackUnchanged) {
 
 TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
   const std::string yaml = to_yaml(read(""));
-  EXPECT_EQ(yaml, "target:\n  model: \"" + model("target.gguf") +
-                      "\"\n  context: null\n"
-                      "draft:\n  kind: ngram\n  model: null\n  context: null\n  length: auto\n  max_nodes: 16\n"
-                      "  min_probability: 0\n  kv_cache: null\n"
-                      "  head_rows: all\n  head_ranking: null\n  quantize: none\n  corpus: []\n  ngram:\n    "
-                      "min_match: 2\n    max_match: 64\n"
-                      "verify:\n  rule: rejection\n  lossy: false\n"
-                      "sampling:\n  temperature: 0.7\n  top_k: 40\n  top_p: 0.95\n  min_p: 0\n  seed: random\n"
-                      "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
-                      "  logit_bias: {}\n  logprobs: 0\n"
-                      "stop:\n  max_tokens: 512\n  strings: []\n  token_ids: []\n  time_limit_seconds: null\n"
-                      "prompt:\n  chat: null\n  system: null\n"
-                      "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n");
+  EXPECT_EQ(
+      yaml,
+      "target:\n  model: \"" + model("target.gguf") +
+          "\"\n  context: null\n"
+          "draft:\n  kind: ngram\n  model: null\n  context: null\n  length: auto\n  max_nodes: 16\n"
+          "  min_probability: 0\n  kv_cache: null\n"
+          "  head_rows: all\n  head_ranking: null\n  quantize: none\n  retokenize: false\n  corpus: []\n  ngram:\n    "
+          "min_match: 2\n    max_match: 64\n"
+          "verify:\n  rule: rejection\n  lossy: false\n"
+          "sampling:\n  temperature: 0.7\n  top_k: 40\n  top_p: 0.95\n  min_p: 0\n  seed: random\n"
+          "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
+          "  logit_bias: {}\n  logprobs: 0\n"
+          "stop:\n  max_tokens: 512\n  strings: []\n  token_ids: []\n  time_limit_seconds: null\n"
+          "prompt:\n  chat: null\n  system: null\n"
+          "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n");
 }
 
 TEST(ConfigDocumentation, CoversTheTableInItsOrder) {
@@ -709,7 +711,8 @@ TEST_F(ConfigFiles, EveryFileOfTheFolderLoads) {
     names.insert(entry.path().stem().string());
     EXPECT_NO_THROW(read_config(Options::from_file(entry.path().string()))) << entry.path();
   }
-  for (const char* name : {"quickstart", "plain", "model-draft", "ngram", "own-files", "reproducible", "small"}) {
+  for (const char* name :
+       {"quickstart", "plain", "model-draft", "ngram", "own-files", "reproducible", "small", "retokenize"}) {
     EXPECT_TRUE(names.contains(name));
   }
 }
@@ -735,6 +738,9 @@ TEST_F(ConfigFiles, SayWhatTheirNamesPromise) {
   EXPECT_EQ(read_file("model-draft").draft.kind, "model");
   EXPECT_GT(read_file("model-draft").sampling.temperature, 0);
   EXPECT_EQ(read_file("ngram").draft.kind, "ngram");
+  EXPECT_TRUE(read_file("retokenize").draft.retokenize);
+  EXPECT_EQ(read_file("retokenize").target.model, qwen);
+  EXPECT_EQ(read_file("retokenize").draft.model, model("smollm2-135m-instruct-q4_1.gguf"));
   EXPECT_EQ(read_file("small").draft.kind, "ngram");
   EXPECT_EQ(read_file("small").target.model, model("smollm2-135m-instruct-q4_1.gguf"));
 }

@@ -208,6 +208,8 @@ TEST_P(Sampled, FirstThreeTokensFollowTheTargetsLaw) {
                                      {"rejection", "ngram", 2},
                                      {"block", "model", 3},
                                      {"block", "random-tree", 3},
+                                     {"rejection", "retokenize-self", 3},
+                                     {"block", "retokenize-self", 3},
                                      {"coupled", "model", 3},
                                      {"rejection", "model", 2, DraftShape::tree},
                                      {"rejection", "hybrid", 2, DraftShape::tree},

@@ -200,6 +200,27 @@ TEST_P(SessionTest, CostTableIsMeasuredOnceAndNamed) {
   EXPECT_TRUE(settings_json(session({"draft.kind=none", "draft.length=auto"}))["cost_table"].is_null());
 }
 
+// An answer without passes of one row is judged by the table's shape and by its own passes, so that a table of another
+// day, off by two here, does not count as a speed-up.
+TEST_P(SessionTest, ExplanationGoesByTheTableAndTheAnswersOwnPasses) {
+  const Session session = this->session({"draft.model=" + draft_, "draft.length=auto"});
+  const PassCosts costs(session.costs()->target);
+  GenerationResult r;
+  Metrics& m = r.metrics;
+  m.steps = m.steps_by_rows[5] = 10;
+  m.generated = 41;
+  m.total = {.proposed = 40, .tested = 35, .accepted = 30};
+  m.seconds_by_rows[5] = 2 * 10 * costs.seconds(5);
+  r.tpot_seconds = costs.seconds(1);
+  EXPECT_THAT(explanation(r, session), HasSubstr("about 2.00x plain, estimated from T(rows), measured at load 20"));
+  m.steps_by_rows[1] = 4;
+  m.seconds_by_rows[1] = 4 * 3 * costs.seconds(1);
+  EXPECT_THAT(explanation(r, session), HasSubstr("about 3.00x plain, estimated from passes of one row in this answer"));
+  const Session fixed = this->session({"draft.model=" + draft_, "draft.length=4"});
+  m.steps_by_rows[1] = 3;
+  EXPECT_THAT(explanation(r, fixed), HasSubstr("estimated from passes of one row at load"));
+}
+
 // The drafter is told to draw with the target's noise, or a draft equal to the target would not always be right.
 TEST_P(SessionTest, CoupledGivesThePlainAnswerOfTheSeed) {
   const std::vector<std::string> sampled{"sampling.temperature=1", "sampling.seed=9", "verify.rule=coupled"};
