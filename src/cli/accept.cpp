@@ -169,6 +169,7 @@ int run(const Arguments& a) {
   }
   interrupted();
   const Session session(std::move(config), a.reference);
+  warn(session.warning());
   Run measured(a, session, std::move(vocabulary), std::move(rows));
   const bool whole = measured.answers();
   const bool written = a.json ? write_json(measured.json(whole)) : write_stdout(measured.text());

@@ -55,26 +55,28 @@ int record(const Arguments& a) {
   Recording recording = recorder.empty();
   PromptFailures failures(a.prompts.file);
   ProgressBar bar("recording");
-  for (std::size_t i = 0; i < rows.size() && !interrupted(); ++i) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
     bar.show(i, rows.size());
     std::optional<RecordedAnswer> answer;
-    failures.attempt(
+    const auto failure = failures.attempt(
         rows[i],
         [&] {
           answer = recorder.answer(rows[i].id, rows[i].task, encode_prompt(rows[i], session),
                                    prompt_rules(rows[i], session, a.max_tokens));
         },
         &bar);
-    if (!answer) continue;
+    if (failure) continue;
+    if (!answer) break;
     recording.answers.push_back(std::move(*answer));
     write_recording(recording, a.record);
   }
   bar.wipe();
+  if (recording.answers.empty() && !interrupted()) {
+    fail(ErrorKind::input, "{}: none of {} prompts could be recorded", a.prompts.file, rows.size());
+  }
   say(fmt::format("tandem: recorded {} of {} answers\n", recording.answers.size(), rows.size()));
-  if (interrupted()) return 130;
-  if (recording.answers.empty()) fail(ErrorKind::input, "{}: no prompt could be recorded", a.prompts.file);
-  if (failures.count() > 0) warn(failures.summary(rows.size()));
-  return failures.count() > 0 ? 1 : 0;
+  if (failures.count() > 0) say(fmt::format("tandem: {}\n", failures.summary(rows.size())));
+  return interrupted() ? 130 : failures.count() > 0 ? 1 : 0;
 }
 
 // --- predicting

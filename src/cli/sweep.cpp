@@ -22,10 +22,11 @@ namespace tandem {
 namespace {
 
 struct Arguments {
-  std::string config, prompts_file, out, label;
+  std::string config, out, label;
+  PromptChoice prompts;
   std::vector<std::string> overrides;
   SweepGrid grid{.lengths = {"auto", "0", "1", "2", "4", "8"}};
-  int limit = 0, max_tokens = 0, repeats = 1, warmup = 1;
+  int max_tokens = 0, repeats = 1, warmup = 1;
   std::uint64_t seed = 1;
   bool resume = false, json = false, reference = false;
 };
@@ -40,26 +41,27 @@ SweepCells read_cells(const Arguments& a) {
 }
 
 std::vector<PromptRow> read_rows(const Arguments& a) {
-  std::vector<PromptRow> rows = read_prompts(a.prompts_file);
-  if (a.limit > 0 && rows.size() > static_cast<std::size_t>(a.limit)) rows.resize(static_cast<std::size_t>(a.limit));
+  std::vector<PromptRow> rows = read_prompts(a.prompts);
   std::set<std::string> ids;
   for (const PromptRow& row : rows) {
     if (!ids.insert(row.id).second) {
-      fail(ErrorKind::usage, "{}: expected every prompt's id once, got {} again", a.prompts_file, row.id);
+      fail(ErrorKind::usage, "{}:{}: expected every prompt's id once, got {} again", a.prompts.file, row.line, row.id);
     }
   }
   return rows;
 }
 
-std::vector<SweepPrompt> encoded(const Arguments& a, const std::vector<PromptRow>& rows, const Session& session) {
-  std::vector<std::vector<TokenId>> ids = encode_prompts(a.prompts_file, rows, session);
+// Those that fit; the others are said and counted.
+std::vector<SweepPrompt> encoded(const Arguments& a, const std::vector<PromptRow>& rows, const Session& session,
+                                 PromptFailures& failures) {
   std::vector<SweepPrompt> prompts;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    int most = session.config().stop.max_tokens;
-    if (rows[i].max_tokens) most = std::min(most, *rows[i].max_tokens);
-    if (a.max_tokens > 0) most = std::min(most, a.max_tokens);
-    prompts.push_back({rows[i].id, rows[i].task, std::move(ids[i]), most});
+  for (const PromptRow& row : rows) {
+    failures.attempt(row, [&] {
+      std::vector<TokenId> ids = encode_prompt(row, session);
+      prompts.push_back({row.id, row.task, std::move(ids), prompt_rules(row, session, a.max_tokens).max_tokens});
+    });
   }
+  if (prompts.empty()) fail(ErrorKind::input, "{}", failures.summary(rows.size()));
   return prompts;
 }
 
@@ -82,7 +84,8 @@ class Run {
         cells_(std::move(made.cells)),
         journal_(open_journal(a)),
         session_(session_config(cells_), a.reference),
-        prompts_(encoded(a, rows, session_)),
+        failures_(a.prompts.file),
+        prompts_(encoded(a, rows, session_, failures_)),
         sweep_(session_, cells_, prompts_, a.seed) {
     if (!journal_) return;
     journal_->require_identity(sweep_identity(session_, a.seed));
@@ -113,7 +116,7 @@ class Run {
     return true;
   }
 
-  // Writes the report's files and prints it. False when a text differs or an answer failed.
+  // Writes the report's files and prints it. False when a text differs, or an answer or a whole prompt failed.
   bool report() {
     const std::vector<CellFigures> figures = cell_figures(cells_, prompts_, pairs_, a_.seed);
     const SweepReport report{session_,
@@ -133,8 +136,10 @@ class Run {
     } else {
       write_stdout(sweep_text(report));
     }
-    return report.faults() == 0;
+    return report.faults() == 0 && failures_.count() == 0;
   }
+
+  const PromptFailures& failures() const { return failures_; }
 
  private:
   static std::unique_ptr<SweepJournal> open_journal(const Arguments& a) {
@@ -160,6 +165,7 @@ class Run {
   std::vector<SweepCell> cells_;
   std::unique_ptr<SweepJournal> journal_;  // null: nothing is kept
   Session session_;
+  PromptFailures failures_;
   std::vector<SweepPrompt> prompts_;
   Sweep sweep_;
   std::vector<SweepPair> pairs_;
@@ -176,6 +182,7 @@ int run(const Arguments& a) {
   Run sweep(a, std::move(made), rows);
   const bool whole = sweep.measure();
   const bool sound = sweep.report();
+  if (sweep.failures().count() > 0) say(fmt::format("tandem: {}\n", sweep.failures().summary(rows.size())));
   if (!whole) {
     say(fmt::format("tandem: sweep: cancelled{}\n", a.out.empty() ? "" : "; --resume goes on"));
     return 130;
@@ -192,7 +199,7 @@ void add_sweep(CLI::App& program, Command& chosen) {
   command->add_option("--config", a->config, "YAML file; see `tandem config --help` for its keys")->required();
   command->add_option("--set", a->overrides, "Override a key: --set draft.quantize=q4_0 (repeatable)")
       ->allow_extra_args(false);
-  command->add_option("--prompts", a->prompts_file, "JSON lines with id, task, messages and max_tokens")->required();
+  add_prompt_options(*command, a->prompts)->required();
   const auto list = [&](const char* name, std::vector<std::string>& values, const char* help) {
     CLI::Option* option = command->add_option(name, values, help)->delimiter(',')->type_name("LIST");
     if (!values.empty()) option->capture_default_str();
@@ -209,7 +216,6 @@ void add_sweep(CLI::App& program, Command& chosen) {
   count("--warmup", a->warmup, 0, "Pairs run at every start and not counted");
   command->add_option("--seed", a->seed, "Fixes order, draws (of repeat r: seed + r) and intervals")
       ->capture_default_str();
-  count("--limit", a->limit, 0, "Only the first prompts; 0 is all");
   count("--max-tokens", a->max_tokens, 0, "Shorter answers than config and prompts say; 0 is as they say");
   command->add_option("--out", a->out, "Keep PREFIX.jsonl (the journal), .csv, .json and .yaml (the fastest setting)")
       ->type_name("PREFIX");

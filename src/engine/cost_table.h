@@ -31,6 +31,7 @@ CostTable cost_table(const ModelFile& target_file, Transformer& target, const Mo
 // new to old seconds: a pair's curves are worth something only as of one state of the machine's memory. Returns how
 // many tables were changed; none when the curve has no row count of theirs.
 int refresh_cost_tables(const ModelFile& file, const Transformer& model, std::span<const RowSeconds> measured);
+
 // Of this machine, as its system names it.
 std::string processor_name();
 

@@ -123,18 +123,6 @@ Json model_json(const ModelFile& model, KvType kv_type) {
           {"kv_cache", name_of(kv_type)}};
 }
 
-Json costs_json(const CostTable& costs) {
-  const auto list = [](const std::vector<RowSeconds>& curve) {
-    Json points = Json::array();
-    for (const RowSeconds& point : curve) points.push_back({{"rows", point.rows}, {"seconds", point.seconds}});
-    return points;
-  };
-  return {{"origin", costs.origin()},
-          {"measured_at", costs.measured_at_text()},
-          {"target", list(costs.target)},
-          {"draft", list(costs.draft)}};
-}
-
 Json corpus_json(const CorpusUse& corpus) {
   Json skipped = Json::array();
   for (const std::string& name : corpus.skipped) skipped.push_back(to_valid_utf8(name));
@@ -191,7 +179,10 @@ Json costs_json(const CostTable& costs) {
     for (const RowSeconds& point : curve) points.push_back({{"rows", point.rows}, {"seconds", point.seconds}});
     return points;
   };
-  return {{"origin", costs.origin}, {"target", list(costs.target)}, {"draft", list(costs.draft)}};
+  return {{"origin", costs.origin()},
+          {"measured_at", costs.measured_at_text()},
+          {"target", list(costs.target)},
+          {"draft", list(costs.draft)}};
 }
 
 Json settings_json(const Session& session) {

@@ -215,7 +215,7 @@ std::unique_ptr<LengthPolicy> Session::make_policy(const EngineChoice& choice) c
   if (!costs_) fail(ErrorKind::config, "draft.length: auto needs costs, and this session has measured none");
   // What stands in for the models says nothing of their times.
   const bool own_models = choice.target == target_model_.get();
-  const bool refresh = own_models && !(config_.seed && text_depends_on_lengths(choice));
+  const bool refresh = own_models && !(config_.seed && tandem::text_depends_on_lengths(choice));
   return std::make_unique<AutoLength>(costs_->model(), choice.max_nodes, choice.min_probability, refresh);
 }
 

@@ -114,17 +114,15 @@ SweepCells make_cells(const SweepGrid& grid, const std::function<Config(const st
 }
 
 Config session_config(const std::vector<SweepCell>& cells) {
-  const auto first_where = [&](auto&& holds) {
-    const auto found = std::ranges::find_if(cells, [&](const SweepCell& cell) { return holds(cell.config.draft); });
-    return found == cells.end() ? nullptr : &*found;
+  const auto any = [&](auto&& holds) {
+    return std::ranges::any_of(cells, [&](const SweepCell& cell) { return holds(cell.config.draft); });
   };
-  const SweepCell* with_model = first_where([](const DraftConfig& draft) { return draft.uses_model(); });
-  const SweepCell* drafting = first_where([](const DraftConfig& draft) { return draft.kind != "none"; });
-  const SweepCell* automatic =
-      first_where([](const DraftConfig& draft) { return draft.kind != "none" && !draft.length; });
-  const SweepCell* base = with_model != nullptr ? with_model : drafting != nullptr ? drafting : &cells.front();
-  Config config = base->config;
-  if (automatic != nullptr) config.draft.length.reset();
+  const bool model = any([](const DraftConfig& draft) { return draft.uses_model(); });
+  const bool ngram = any([](const DraftConfig& draft) { return draft.uses_ngram(); });
+  const bool recycle = any([](const DraftConfig& draft) { return draft.kind == "recycle"; });
+  Config config = cells.front().config;
+  config.draft.kind = model && ngram ? "hybrid" : model ? "model" : ngram ? "ngram" : recycle ? "recycle" : "none";
+  if (any([](const DraftConfig& draft) { return draft.kind != "none" && !draft.length; })) config.draft.length.reset();
   return config;
 }
 

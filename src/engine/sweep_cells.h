@@ -37,7 +37,7 @@ struct SweepCells {
 // listed twice. Throws Error(usage) for a time limit, under which answers cannot be compared, and what `read` throws.
 SweepCells make_cells(const SweepGrid& grid, const std::function<Config(const std::vector<std::string>&)>& read);
 
-// The config of a session in which every cell can run: with the draft model and with measured costs when one needs it.
+// The config of a session in which every cell can run: with draft model, corpus and measured costs when one needs them.
 Config session_config(const std::vector<SweepCell>& cells);
 
 }  // namespace tandem

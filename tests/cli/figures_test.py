@@ -35,8 +35,10 @@ class Definitions(TandemTest):
         hot = settings(sampling__temperature=1, sampling__top_k=2)
         itself = settings(draft__kind="model", draft__model=SMALL_MODEL)
         other = settings(draft__kind="recycle")
+        lookup = settings(draft__kind="ngram", draft__corpus=json.dumps([self.write("notes.txt", "one two three " * 9)]))
         runs = [["generate", *common, *settings(sampling__logprobs=1)], ["generate", *common, *itself],
-                ["generate", *common, *other], ["check", *common, "--draws", "100", *hot],
+                ["generate", *common, *other], ["generate", *common, *lookup],
+                ["check", *common, "--draws", "100", *hot],
                 ["check", *common, *hot, *settings(verify__rule="coupled")], ["accept", *common, *itself]]
         return [strict_json(tandem(*run).stdout) for run in runs]
 

@@ -10,6 +10,7 @@ LONG = {"id": "endless", "task": "chat", "prompt": "word " * 400}
 OTHER = {"id": "other", "task": "code", "prompt": "Name a fruit."}
 SHORT = settings(target__context=64, stop__max_tokens=6)
 COMMANDS = ("generate", "check", "accept")
+SWEEP = ("--lengths", "2", "--warmup", "0")
 
 
 class PromptFiles(TandemTest):
@@ -50,12 +51,13 @@ class Refused(PromptFiles):
     def test_every_command_refuses_alike(self):
         empty, broken = self.write("empty.jsonl", "\n \n"), self.prompts(GOOD, "{")
         missing = str(self.folder / "missing.jsonl")
-        for command in COMMANDS:
+        for command, *more in (*((name,) for name in COMMANDS), ("sweep", *SWEEP),
+                               ("replay", "--record", str(self.folder / "record"))):
             with self.subTest(command=command):
-                self.refuse(command, empty, says=[empty, "at least one prompt, got none"])
-                self.refuse(command, broken, says=[f"{broken}:2: "])
-                self.refuse(command, missing, says=[missing, "No such file"])
-                self.refuse(command, str(self.folder), says=["cannot be read"])
+                self.refuse(command, empty, *more, says=[empty, "at least one prompt, got none"])
+                self.refuse(command, broken, *more, says=[f"{broken}:2: "])
+                self.refuse(command, missing, *more, says=[missing, "No such file"])
+                self.refuse(command, str(self.folder), *more, says=["cannot be read"])
 
     def test_an_unknown_task_is_named_with_those_that_there_are(self):
         path = self.prompts(GOOD, OTHER)
@@ -127,6 +129,17 @@ class OneBadPrompt(PromptFiles):
                          [("good", 0), ("good", 1), ("other", 0), ("other", 1)])
         self.assertEqual([found["all"]["answers"] for found in out["temperatures"]], [2, 2])
         self.assertIn("1 of 3 prompts failed: endless", message)
+
+    def test_sweep_and_replay_measure_the_others(self):
+        path = self.prompts(LONG, GOOD)
+        code, out, message = self.run_all("sweep", path, *SWEEP)
+        self.assertEqual((code, [row["id"] for row in out["cells"][0]["prompts"]]), (1, ["good"]))
+        self.assertIn("1 of 2 prompts failed: endless", message)
+        record = str(self.folder / "record")
+        code, _, message = self.run_all("replay", path, "--record", record, "--lengths", "1")
+        self.assertEqual(code, 1)
+        self.assertIn(f"{path}:1: prompt endless: expected 1..63 tokens", message)
+        self.assertIn("recorded 1 of 2 answers", message)
 
     def test_nothing_but_bad_prompts_still_gives_a_report(self):
         for command in COMMANDS:

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from tandem import LONGEST_RUN_SECONDS, SMALL, TandemTest, settings, strict_json, wait_until_interruptible
+from tandem import LONGEST_RUN_SECONDS, SMALL, TandemTest, settings, strict_json, tandem, wait_until_interruptible
 
 ROWS = [{"id": name, "task": task, "prompt": f"Repeat this line three times: {name} two three four five six."}
         for name, task in (("one", "copy"), ("zero", "copy"), ("nine", "list"))]
@@ -140,6 +140,16 @@ class Sweep(TandemTest):
         self.assertEqual(self.kept("jsonl"), before)
         pathlib.Path(f"{self.out}.jsonl").write_text("target: {model: a.gguf}\n", encoding="utf-8")
         self.refused(1, *self.arguments(*grid, "--resume"), says=["grid.jsonl:1:"])
+
+    def test_a_prompt_that_does_not_fit_does_not_lose_the_others(self):
+        rows = [ROWS[0], {"id": "long", "prompt": "word " * 400}, ROWS[1]]
+        prompts = self.write("mixed.jsonl", "\n".join(map(json.dumps, rows)))
+        done = tandem("sweep", "--config", SMALL, "--prompts", prompts, "--max-tokens", "6", "--lengths", "2", "--json",
+                      *settings(target__context=128))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.decode(), r"mixed\.jsonl:2: .*long")
+        report = strict_json(done.stdout)
+        self.assertEqual([row["id"] for row in report["cells"][0]["prompts"]], ["one", "zero"])
 
     def test_what_cannot_be_swept_is_refused(self):
         for args, says in ((["--kinds", "modle"], ["draft.kind", "modle"]),

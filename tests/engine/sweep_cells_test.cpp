@@ -125,11 +125,13 @@ TEST_F(SweepCellsTest, RefusesWhatTheConfigRefuses) {
 
 TEST_F(SweepCellsTest, TheSessionHasTheDraftModelAndCostsWhenACellNeedsThem) {
   const auto of = [this](const SweepGrid& grid) { return session_config(cells(grid).cells).draft; };
-  EXPECT_TRUE(of({.kinds = {"ngram", "model"}, .lengths = {"2", "auto"}}).uses_model());
-  EXPECT_FALSE(of({.kinds = {"ngram", "model"}, .lengths = {"2", "auto"}}).length.has_value());
-  EXPECT_EQ(of({.kinds = {"none", "ngram"}, .lengths = {"2"}}).kind, "ngram");
-  EXPECT_EQ(of({.kinds = {"none", "ngram"}, .lengths = {"2"}}).length, 2);
+  EXPECT_EQ(of({.kinds = {"ngram", "model"}, .lengths = {"2"}}).kind, "hybrid");  // n-grams may have a corpus
+  EXPECT_EQ(of({.kinds = {"recycle", "model"}, .lengths = {"2"}}).kind, "model");
+  EXPECT_EQ(of({.kinds = {"none", "ngram", "recycle"}, .lengths = {"2"}}).kind, "ngram");
+  EXPECT_EQ(of({.kinds = {"none", "recycle"}, .lengths = {"2"}}).kind, "recycle");
   EXPECT_EQ(of({.kinds = {"none"}, .lengths = {"auto"}}).kind, "none");
+  EXPECT_FALSE(of({.kinds = {"none", "ngram"}, .lengths = {"2", "auto"}}).length.has_value());
+  EXPECT_TRUE(of({.kinds = {"none", "ngram"}, .lengths = {"2"}}).length.has_value());
 }
 
 TEST_F(SweepCellsTest, KeysHoldEverythingButWhereTheModelsLie) {
