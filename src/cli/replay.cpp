@@ -75,6 +75,7 @@ int record(const Arguments& a) {
     fail(ErrorKind::input, "{}: none of {} prompts could be recorded", a.prompts.file, rows.size());
   }
   say(fmt::format("tandem: recorded {} of {} answers\n", recording.answers.size(), rows.size()));
+  if (failures.count() > 0) say(fmt::format("tandem: {}\n", failures.summary(rows.size())));
   return interrupted() ? 130 : failures.count() > 0 ? 1 : 0;
 }
 

@@ -219,7 +219,10 @@ Recording read_recording(const std::string& path) {
   if (!in) fail(ErrorKind::file, "{}: cannot be read: {}", path, std::strerror(errno));
   std::ostringstream all;
   all << in.rdbuf();
-  const std::string content = std::move(all).str();
+  return parse_recording(std::move(all).str(), path);
+}
+
+Recording parse_recording(std::string_view content, const std::string& path) {
   const Header header = split(content, path);
   Recording recording;
   try {

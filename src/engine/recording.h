@@ -2,6 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "draft/cost_model.h"
@@ -86,5 +87,7 @@ void write_recording(const Recording& recording, const std::string& path);
 // Throws Error(file) naming the file and what is wrong with it: no recording, one of another version, cut, changed, or
 // with parts that do not fit together.
 Recording read_recording(const std::string& path);
+// The same of a file's content, which `path` names in messages.
+Recording parse_recording(std::string_view content, const std::string& path);
 
 }  // namespace tandem

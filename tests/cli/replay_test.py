@@ -5,7 +5,7 @@ import pathlib
 import signal
 import unittest
 
-from tandem import LONGEST_RUN_SECONDS, SMALL, TandemTest, settings, wait_until_interruptible
+from tandem import LONGEST_RUN_SECONDS, SMALL, TandemTest, settings, tandem, wait_until_interruptible
 
 ROWS = [{"id": name, "task": "repeat", "prompt": f"Repeat this line three times: {name} two three four five six."}
         for name in ("one", "zero", "nine")]
@@ -73,6 +73,14 @@ class Replay(TandemTest):
         foreign = self.write("foreign.rec", b"GGUF....")
         self.refused(1, "replay", "--record", foreign, says=[foreign, "expected a recording of tandem replay"])
         self.refused(1, "replay", "--record", str(self.folder / "none"), says=["none: cannot be read"])
+
+    def test_one_bad_prompt_does_not_lose_the_others(self):
+        rows = [ROWS[0], {"id": "long", "prompt": "word " * 9000}, ROWS[1]]
+        self.prompts = self.write("prompts.jsonl", "\n".join(map(json.dumps, rows)))
+        done = tandem(*self.recording("--lengths", "2", tokens=8))
+        self.assertEqual(done.returncode, 1, done.stderr.decode())
+        self.assertIn("1 of 3 prompts failed: long", done.stderr.decode())
+        self.assertIn("2 answers", done.stdout.decode())
 
     def test_ctrl_c_keeps_whole_answers(self):
         rows = [dict(ROWS[0], id=str(i), max_tokens=24) for i in range(400)]

@@ -78,7 +78,7 @@ class RecordingFile : public ::testing::Test {
   RecordingFile() { write_recording(recording(), path_); }
   std::string refusal(const std::string& content) const {
     try {
-      read_recording(folder_.file("other", content));
+      parse_recording(content, "other");
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::file);
       return error.what();

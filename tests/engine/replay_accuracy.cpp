@@ -95,12 +95,10 @@ int run(const Arguments& a) {
   const Session recorded = session_of(a, "auto");
   Recorder recorder(recorded, 8);
   Recording recording = recorder.empty();
-  for (const PromptRow& row : read_prompts(a.prompts)) {
+  for (const PromptRow& row : read_prompts({.file = a.prompts})) {
     if (!a.ids.empty() && std::ranges::find(a.ids, row.id) == a.ids.end()) continue;
-    const std::vector<TokenId> prompt =
-        recorded.chat() ? recorded.encode_chat(row.messages) : recorded.encode_raw(row.raw_text());
-    StopRules rules = recorded.stop_rules();
-    if (row.max_tokens) rules.max_tokens = std::min(rules.max_tokens, *row.max_tokens);
+    const std::vector<TokenId> prompt = encode_prompt(row, recorded);
+    const StopRules rules = prompt_rules(row, recorded);
     for (Side& side : sides) side.run(prompt, rules, recording.answers.size() % 2 == 0);
     recording.answers.push_back(recorder.answer(row.id, row.task, prompt, rules).value());
     fmt::print("after {}:\n", row.id);
