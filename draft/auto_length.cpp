@@ -35,6 +35,7 @@ void AutoLength::reset() {
   steps_since_probe_.fill(kProbeSpacing);
   longest_.fill(0);
   generated_ = 0;
+  drafted_ = false;
 }
 
 double AutoLength::tokens_a_second() const {
@@ -67,8 +68,11 @@ double AutoLength::amortised_draft_seconds(int feed) const {
   return step + (costs_.draft.seconds(feed) - step) * std::min(1.0, kTokensOfAStep / horizon);
 }
 
-// What the draft has to catch up on depends on the prompts before this one, which must not decide about a fixed text.
-int AutoLength::feed_of(const DraftQuestion& question) const { return refresh_ ? question.feed : 1; }
+// What the draft has read of the prompt depends on the prompts before it, which must not decide about a fixed text.
+int AutoLength::feed_of(const DraftQuestion& question) const {
+  if (refresh_ || drafted_ || question.skips) return question.feed;
+  return std::max(question.feed, budget_.context + question.depth - 1);
+}
 
 // Nodes of the question's source in a row, the new one included.
 int AutoLength::run_with(const DraftQuestion& question) const {
@@ -95,7 +99,7 @@ AutoLength::Run AutoLength::run_of_steps(const DraftQuestion& question) const {
           amortised_draft_seconds(feed_of(question)),
           costs_.draft.seconds(1),
           question.nodes,
-          has_children(question) ? std::min(most, 1) : most,
+          most,
           question.source};
 }
 
@@ -146,7 +150,8 @@ double AutoLength::best_value(const Run& run, const Calibration::Prospects& pros
 
 // Whether a node that does not seem to pay `seconds` may be tried all the same.
 bool AutoLength::probe(const DraftQuestion& question, double seconds) {
-  if (question.depth != 1 || probing_ || steps_since_probe_[static_cast<int>(question.source)] < kProbeSpacing) {
+  if (question.depth != 1 || has_children(question) || probing_ ||
+      steps_since_probe_[static_cast<int>(question.source)] < kProbeSpacing) {
     return false;
   }
   if (seconds > credit_) return false;
@@ -161,6 +166,7 @@ bool AutoLength::allow_draft_step(const DraftQuestion& question) {
   if (best_value(run_of_steps(question)) < 0 && !probe(question, now + pass)) return false;
   draft_seconds_ += amortised_draft_seconds(feed_of(question));
   feed_seconds_ += now;
+  drafted_ = true;
   return true;
 }
 

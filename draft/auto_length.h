@@ -18,7 +18,8 @@ namespace tandem {
 class AutoLength final : public LengthPolicy {
  public:
   // `max_nodes`: most nodes of a tree, node 0 included. `min_probability`: as for FixedLength. `refresh`: costs follow
-  // the measured times and catching up is charged; without, decisions are the same whatever came before the prompt.
+  // the measured times, and catching up is charged as it comes; without, decisions are the same whatever the clock says
+  // and whatever came before the prompt, all of which counts as unread until the first draft step.
   AutoLength(const CostModel& costs, int max_nodes, double min_probability, bool refresh);
 
   void begin_step(const DraftBudget& budget) override;
@@ -85,6 +86,7 @@ class AutoLength final : public LengthPolicy {
   std::array<Node, kMaxTreeNodes> nodes_;
   double draft_seconds_ = 0;  // modelled, catching up spread over what it serves
   double feed_seconds_ = 0;   // modelled, as they are spent now
+  bool drafted_ = false;      // in this answer, this step included
   std::optional<DraftSource> probing_;
 };
 

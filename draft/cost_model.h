@@ -23,15 +23,22 @@ class PassCosts {
 
   double seconds(int rows) const;
 
-  // A pass took this long: moves the whole curve a little and this row count a little more (exponential averages), so
-  // that it follows the machine's state and the growing context.
+  // A pass took this long: moves the whole curve a little, the first passes with more weight, and this row count a
+  // little more together with those that were not seen of late (exponential averages). So the curve follows the
+  // machine's state and the growing context, and one that was saved in another state is put right within some steps.
   void observe(int rows, double seconds);
   // Several passes together took this many times what the curve says: moves all of it.
   void observe_ratio(double ratio);
 
  private:
+  bool seen_of_late(int rows) const;
+  void keep_rising(int rows);
+
   std::array<double, kMaxTreeNodes + 1> by_rows_{};
   double seconds_a_row_beyond_ = 0;
+  std::array<double, kMaxTreeNodes + 1> measured_{};  // by_rows_ as it came
+  std::array<int, kMaxTreeNodes + 1> last_seen_{};    // pass that had this many rows, counted from 1; 0: none
+  int passes_seen_ = 0;
 };
 
 struct CostModel {

@@ -43,6 +43,10 @@ class Drafter {
   // Called once after each step; the context already holds the newly committed tokens.
   virtual void observe(const Observation& observation, const Context& context) = 0;
 
+  // A prompt begins, whatever came before it. What was learned from another text must not decide about this one, so
+  // that its drafts are those of a fresh process; a cache that the prompt goes on from may stay.
+  virtual void begin() {}
+
   // Something the user should know once, e.g. that the draft context is full and drafting has stopped; empty = nothing
   // new.
   virtual std::string take_warning() { return {}; }
@@ -51,6 +55,15 @@ class Drafter {
   virtual void reset() = 0;
 
   virtual std::string_view name() const = 0;
+};
+
+// A drafter that can also fill a tree which another source has begun.
+class GrowingDrafter : public Drafter {
+ public:
+  // Adds nodes below or beside those that are there; `context` ends with the pending token and is left so.
+  virtual void grow(TokenTree& tree, Context& context, LengthPolicy& policy) = 0;
+  // The question about a draft step below the pending token with which grow() would begin on a tree of one node.
+  virtual DraftQuestion first(const Context& context) = 0;
 };
 
 }  // namespace tandem

@@ -1,15 +1,16 @@
 // Drafts from the text where it repeats itself, with a model elsewhere.
 #pragma once
-#include "draft/model_drafter.h"
+#include "draft/drafter.h"
 #include "draft/ngram.h"
 
 namespace tandem {
 
-// A chain of both sources: the longest repeat first where the policy thinks it worth more than the model's draft, then
-// draft steps while they pay, then, for nothing but their rows, the repeats that this has led to.
+// One tree of both sources: the longest repeat first where the policy thinks it worth more than the model's draft, then
+// the model's nodes below and beside it while they pay, then, for nothing but their rows, the repeats that the path of
+// first children has led to.
 class HybridDrafter final : public Drafter {
  public:
-  HybridDrafter(std::unique_ptr<ModelDrafter> model, std::unique_ptr<NgramDrafter> ngram)
+  HybridDrafter(std::unique_ptr<GrowingDrafter> model, std::unique_ptr<NgramDrafter> ngram)
       : model_(std::move(model)), ngram_(std::move(ngram)) {}
 
   const TokenTree& propose(Context& context, LengthPolicy& policy) override;
@@ -18,10 +19,8 @@ class HybridDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "hybrid"; }
 
-  const ModelDrafter& model() const { return *model_; }
-
  private:
-  std::unique_ptr<ModelDrafter> model_;
+  std::unique_ptr<GrowingDrafter> model_;
   std::unique_ptr<NgramDrafter> ngram_;
   TokenTree tree_;
 };

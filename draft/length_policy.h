@@ -10,6 +10,7 @@ namespace tandem {
 struct DraftBudget {
   int max_depth = 0;  // longest path below the pending token
   int max_nodes = 1;  // nodes of the tree, node 0 included
+  int context = 0;    // committed tokens, the pending one included
 };
 
 // For sampled children the answer may depend on q and the prefix, never on what was drawn: dropping a drawn token
@@ -21,8 +22,10 @@ struct DraftQuestion {
   double next_confidence;  // in [0, 1]: the deterministic candidate's own, or max q (at temperature 0 before that);
                            // negative when not known yet
   DraftSource source;
-  int parent = -1;  // node that the new one would hang from; -1: the newest
-  int feed = 1;     // a draft step: tokens that its pass runs, those included that the draft has to catch up on
+  int parent = -1;     // node that the new one would hang from; -1: the newest
+  int feed = 1;        // a draft step: tokens that its pass runs, those included that the draft has to catch up on
+  int siblings = 0;    // children that the parent has already
+  bool skips = false;  // a draft step that reads only the end of a long unread text
 };
 
 class LengthPolicy {
@@ -51,12 +54,15 @@ class LengthPolicy {
   static constexpr double kReliable = 6.0 / 7;
 };
 
+// What a fixed length makes: a chain, or a tree of the likeliest nodes.
+enum class DraftShape { chain, tree };
+
 // Always the same length: up to `length` deep and `max_nodes` nodes within the budget; a path ends before a candidate
 // whose known confidence is below `min_probability` (0 = off).
 class FixedLength final : public LengthPolicy {
  public:
-  FixedLength(int length, int max_nodes, double min_probability)
-      : length_(length), max_nodes_(max_nodes), min_probability_(min_probability) {}
+  FixedLength(int length, int max_nodes, double min_probability, DraftShape shape = DraftShape::chain)
+      : length_(length), max_nodes_(max_nodes), min_probability_(min_probability), shape_(shape) {}
   void begin_step(const DraftBudget& budget) override { budget_ = budget; }
   bool allow_draft_step(const DraftQuestion& question) override { return fits(question); }
   bool allow_row(const DraftQuestion& question) override {
@@ -68,10 +74,11 @@ class FixedLength final : public LengthPolicy {
  private:
   bool fits(const DraftQuestion& question) const {
     return question.depth <= length_ && question.depth <= budget_.max_depth && question.nodes < max_nodes_ &&
-           question.nodes < budget_.max_nodes;
+           question.nodes < budget_.max_nodes && (shape_ == DraftShape::tree || question.siblings == 0);
   }
   int length_, max_nodes_;
   double min_probability_;
+  DraftShape shape_;
   DraftBudget budget_;
 };
 

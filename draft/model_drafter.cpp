@@ -13,6 +13,8 @@
 namespace tandem {
 namespace {
 
+constexpr int kReadAfresh = 32;  // last tokens that a draft reads which skips what is unread before
+
 // A row of logits must leave something to draw. Tokens of the text may get rows too, but a text need not have any.
 void require_drawable(std::span<const TokenId> head_tokens, const SamplingOptions& sampling, const TokenMask& mask) {
   if (head_tokens.empty()) return;  // all rows are there
@@ -44,60 +46,170 @@ ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, Sa
 void ModelDrafter::reset() {
   cache_.truncate(0);
   cached_.clear();
+  skipped_ = 0;
 }
 
 std::string ModelDrafter::take_warning() { return std::exchange(warning_, {}); }
 
 const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
   tree_.clear(context.tokens().back());
-  const Pushed pushed(context);
-  extend(tree_, 0, context, policy);
+  grow(tree_, context, policy);
   return tree_;
 }
 
-DraftQuestion ModelDrafter::first(const TokenTree& tree, int node, std::span<const TokenId> tokens) const {
-  double path_confidence = 1;
-  for (int i = node; i > 0; i = tree.parent(i)) path_confidence *= tree.confidence(i);
-  return {tree.depth(node) + 1,
-          tree.size(),
-          path_confidence,
-          -1,
-          DraftSource::model,
-          node,
-          static_cast<int>(tokens.size() - shared(tokens))};
+DraftQuestion ModelDrafter::first(const Context& context) {
+  return {1, 1, 1, -1, DraftSource::model, 0, unread(context.tokens())};
 }
 
-int ModelDrafter::extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy) {
-  const std::uint32_t start = context.position() - static_cast<std::uint32_t>(tree.depth(node));
-  if (!can_draft(context.tokens())) return node;
-  bool followed = false;
-  for (DraftQuestion question = first(tree, node, context.tokens()); !tree.full();) {
-    if (context.size() > room_ || !policy.allow_draft_step(question)) break;
-    forget_differences(context.tokens());
-    if (!std::exchange(followed, true)) model_.follow(context.tokens());
-    const std::span<const float> logits = feed(context.tokens());
-    sampler_.distribution(logits, context, proposal_);
-    question.next_confidence = confidence(logits);
-    if (!policy.allow_row(question)) break;
+DraftQuestion ModelDrafter::question(const TokenTree& tree, int node) const {
+  int siblings = 0;
+  for (int child = tree.next_child(node, node); child >= 0; child = tree.next_child(node, child)) ++siblings;
+  return {tree.depth(node) + 1, tree.size(), branch(node).path, -1, DraftSource::model, node, 1, siblings};
+}
 
-    std::swap(tree.set_proposal(node), proposal_);
-    node = tree.draw_child(node, DraftSource::model, [&](const Distribution& q) {
-      return draw_ == DraftDraw::shared_noise ? sampler_.draw_with_noise(q, context.position())
-                                              : sampler_.draw(q, start, tree.size(), DrawPurpose::draft);
-    });
-    context.push(tree.token(node));
-    question = {tree.depth(node) + 1, tree.size(), question.path_confidence * tree.confidence(node), -1,
-                DraftSource::model,   node};
+void ModelDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy) {
+  if (!can_draft(context.tokens())) return;
+  const Pushed pushed(context);
+  const std::uint32_t start = context.position();
+  begin_growing(tree);
+  while (!tree.full()) {
+    const int node = most_promising(tree.size());
+    if (node < 0) return;
+    Branch& chosen = branch(node);
+    if (!chosen.known) {
+      chosen.step_open = spend_step(tree, node, context, policy);
+    } else {
+      chosen.row_open = add_row(tree, node, start, policy);
+    }
   }
-  return node;
 }
 
-// Of the best token of proposal_. At temperature 0 that is sure to be drawn, which says nothing of how sure the model
-// is.
-double ModelDrafter::confidence(std::span<const float> logits) const {
-  if (!sampler_.greedy()) return *std::max_element(proposal_.probabilities.begin(), proposal_.probabilities.end());
-  const double probability = std::exp(logits[static_cast<std::size_t>(proposal_.tokens.front())] - log_sum_exp(logits));
-  return std::isfinite(probability) ? probability : 1;
+// Nodes of other sources are as probable as these said.
+void ModelDrafter::begin_growing(const TokenTree& tree) {
+  branch(0) = {};
+  for (int node = 1; node < tree.size(); ++node) {
+    Branch& parent = branch(tree.parent(node));
+    const double confidence = tree.confidence(node);
+    branch(node) = {};
+    branch(node).path = parent.path * parent.left * confidence;
+    parent.left *= 1 - confidence;
+  }
+}
+
+// The most that the path to a new child of this node can be worth, 0 when it gets none.
+double ModelDrafter::promise(int node) const {
+  const Branch& at = branch(node);
+  if (!at.known) return at.step_open ? at.path * at.left : 0;
+  return at.row_open ? at.path * at.left * at.next : 0;
+}
+
+// Best-first: no node that is left out is likelier than one that is taken, whatever the budget (algorithms.md section
+// 4; "sum of path probabilities" as in OPT-Tree and EAGLE-2).
+int ModelDrafter::most_promising(int nodes) const {
+  int best = -1;
+  double most = 0;
+  for (int node = 0; node < nodes; ++node) {
+    if (promise(node) > most) most = promise(node), best = node;
+  }
+  return best;
+}
+
+// Runs the draft on the path to `node`; false when policy or room forbid it.
+bool ModelDrafter::spend_step(TokenTree& tree, int node, Context& context, LengthPolicy& policy) {
+  const Pushed pushed(context);
+  for (int i = 1; i <= node; ++i) {
+    if (tree.ancestors(node) >> i & 1) context.push(tree.token(i));
+  }
+  if (context.size() > room_ || !allow_step(question(tree, node), context.tokens(), policy)) return false;
+  const std::span<const TokenId> tokens = context.tokens();
+  forget_differences(tokens);
+  model_.follow(tokens);
+  learn(tree, node, feed(tokens), context);
+  return true;
+}
+
+bool ModelDrafter::allow_step(DraftQuestion question, std::span<const TokenId> tokens, LengthPolicy& policy) {
+  question.feed = unread(tokens);
+  if (policy.allow_draft_step(question)) return true;
+  if (question.feed <= 2 * kReadAfresh) return false;
+  question.feed = kReadAfresh;
+  question.skips = true;
+  if (!policy.allow_draft_step(question)) return false;
+  reset();
+  cached_.assign(tokens.begin(), tokens.end() - kReadAfresh);
+  skipped_ = cached_.size();
+  return true;
+}
+
+void ModelDrafter::learn(TokenTree& tree, int node, std::span<const float> logits, const Context& context) {
+  Branch& at = branch(node);
+  at.known = true;
+  at.left = 1;
+  const auto take = [&](auto&& probability_of) {
+    for (int child = tree.next_child(node, node); child >= 0; child = tree.next_child(node, child)) {
+      at.left = std::max(0.0, at.left - probability_of(tree.token(child)));
+    }
+  };
+  if (sampler_.greedy()) {
+    // The best token is sure to be drawn, which says nothing of how sure the model is: its own probabilities do.
+    at.ranked = sampler_.best_tokens(logits, context, at.best);
+    const double normaliser = log_sum_exp(logits);
+    const auto probability = [&](double logit) {
+      const double value = std::exp(logit - normaliser);
+      return std::isfinite(value) ? std::min(value, 1.0) : 1.0;
+    };
+    for (RankedToken& token : at.best) token.value = probability(token.value);
+    take([&](TokenId token) { return probability(logits[static_cast<std::size_t>(token)]); });
+  } else {
+    Distribution& proposal = tree.set_proposal(node);
+    sampler_.distribution(logits, context, proposal);
+    take([&](TokenId token) { return proposal[token]; });
+  }
+  find_next(tree, node);
+}
+
+// What the likeliest next child of a known node would be worth.
+void ModelDrafter::find_next(const TokenTree& tree, int node) {
+  Branch& at = branch(node);
+  double most = 0;
+  if (sampler_.greedy()) {
+    while (at.rank < at.ranked && tree.child(node, at.best[static_cast<std::size_t>(at.rank)].token) >= 0) ++at.rank;
+    if (at.rank < at.ranked) most = at.best[static_cast<std::size_t>(at.rank)].value;
+  } else {
+    const Distribution& proposal = *tree.proposal(node);
+    for (std::size_t i = 0; i < proposal.size(); ++i) {
+      if (proposal.probabilities[i] > most && tree.child(node, proposal.tokens[i]) < 0)
+        most = proposal.probabilities[i];
+    }
+  }
+  at.next = most > 0 && at.left > 0 ? std::min(most / at.left, 1.0) : 0;
+}
+
+// Gives a known node its next child; false when it gets none.
+bool ModelDrafter::add_row(TokenTree& tree, int node, std::uint32_t start, LengthPolicy& policy) {
+  DraftQuestion row = question(tree, node);
+  row.next_confidence = branch(node).next;
+  if (row.siblings >= kMostChildren || !policy.allow_row(row)) return false;
+  const int child = add_child(tree, node, start);
+  Branch& at = branch(node);
+  branch(child) = {};
+  branch(child).path = at.path * at.left * tree.confidence(child);
+  at.left *= 1 - static_cast<double>(tree.confidence(child));
+  find_next(tree, node);
+  return true;
+}
+
+int ModelDrafter::add_child(TokenTree& tree, int node, std::uint32_t start) {
+  const Branch& at = branch(node);
+  if (sampler_.greedy()) {
+    return tree.add(node, at.best[static_cast<std::size_t>(at.rank)].token, ChildKind::deterministic,
+                    DraftSource::model, static_cast<float>(at.next));
+  }
+  return tree.draw_child(node, DraftSource::model, [&](const Distribution& left) {
+    return draw_ == DraftDraw::shared_noise
+               ? sampler_.draw_with_noise(left, start + static_cast<std::uint32_t>(tree.depth(node)))
+               : sampler_.draw(left, start, tree.size(), DrawPurpose::draft);
+  });
 }
 
 // Whether the draft can follow these tokens at all; what stops it is said once.
@@ -118,6 +230,12 @@ bool ModelDrafter::can_draft(std::span<const TokenId> tokens) {
   return false;
 }
 
+// What a draft step on this text runs: all of it where it differs from what was skipped.
+int ModelDrafter::unread(std::span<const TokenId> tokens) const {
+  const std::size_t known = shared(tokens);
+  return static_cast<int>(known < skipped_ ? tokens.size() : tokens.size() - known);
+}
+
 // Tokens that the cache shares with these. The pending token never counts: its logits are wanted.
 std::size_t ModelDrafter::shared(std::span<const TokenId> tokens) const {
   const std::size_t most = std::min(cached_.size(), tokens.size() - 1);
@@ -128,7 +246,8 @@ std::size_t ModelDrafter::shared(std::span<const TokenId> tokens) const {
 
 void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
   cached_.resize(shared(tokens));
-  cache_.truncate(static_cast<int>(cached_.size()));
+  if (cached_.size() < skipped_) reset();
+  cache_.truncate(static_cast<int>(cached_.size() - skipped_));
 }
 
 // Runs all tokens that are not cached yet, in chunks, and returns the logits of the last.
@@ -139,11 +258,12 @@ std::span<const float> ModelDrafter::feed(std::span<const TokenId> tokens) {
     const bool last = done + rows == tokens.size();
     const std::array<int, 1> last_row{static_cast<int>(rows) - 1};
     const std::span<const TokenId> chunk = tokens.subspan(done, rows);
-    const Logits logits = model_.forward({.tokens = chunk,
-                                          .positions = std::span<const Position>(positions_).subspan(done, rows),
-                                          .ancestors = {},
-                                          .logits_rows = std::span<const int>(last_row).first(last ? 1 : 0)},
-                                         cache_);
+    const Logits logits =
+        model_.forward({.tokens = chunk,
+                        .positions = std::span<const Position>(positions_).subspan(done - skipped_, rows),
+                        .ancestors = {},
+                        .logits_rows = std::span<const int>(last_row).first(last ? 1 : 0)},
+                       cache_);
     cached_.insert(cached_.end(), chunk.begin(), chunk.end());
     if (last) return logits.row(0);
   }

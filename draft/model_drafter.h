@@ -1,5 +1,6 @@
 // Drafts with a smaller model of the same vocabulary.
 #pragma once
+#include <array>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,17 @@
 
 namespace tandem {
 
-// A chain of sampled children, each drawn from the draft's distribution after the whole sampler chain. The cache is
-// brought up to date from the committed tokens at each proposal, so acceptance, rejection, cut tokens and a new prompt
-// are one case.
-class ModelDrafter final : public Drafter {
+// A tree grown best-first by path probability, as far as the policy goes; a policy that wants no siblings gets a chain.
+// Children are drawn without replacement from the draft's distribution after the whole sampler chain (under shared
+// noise: its best by that noise); at temperature 0 they are its best tokens, as deterministic children. The cache is
+// brought up to date from the tokens at hand at each draft step, so acceptance, rejection, cut tokens, another branch
+// and a new prompt are one case. Where the policy does not want to read what is long unread, it is asked about the last
+// tokens alone, from which the draft then goes on until reset() or another prompt: no draft step is ever too dear to be
+// tried again.
+class ModelDrafter final : public GrowingDrafter {
  public:
+  static constexpr int kMostChildren = 4;  // of one node
+
   // `model` outlives this. `context`: slots of the draft's cache, at most the model's limit (Error(model) otherwise).
   // `mask`: ids that both vocabularies may produce. `draw`: as the rule that checks the proposals wants it.
   // Error(config) when the model's head was trimmed to tokens that mask and bias all forbid.
@@ -27,21 +34,44 @@ class ModelDrafter final : public Drafter {
   void reset() override;
   std::string_view name() const override { return "model"; }
 
-  // The parts of propose(), for a drafter that fills a tree from more than one source. extend() hangs a chain below
-  // `node`, whose path `context` ends with, and returns the last node; tokens pushed on the context are the caller's to
-  // pop. first() is the question that extend() would begin with.
-  int extend(TokenTree& tree, int node, Context& context, LengthPolicy& policy);
-  DraftQuestion first(const TokenTree& tree, int node, std::span<const TokenId> tokens) const;
+  // Wherever nodes are likeliest, below and beside those that are there.
+  void grow(TokenTree& tree, Context& context, LengthPolicy& policy) override;
+  DraftQuestion first(const Context& context) override;
 
-  // Tokens whose keys and values the cache holds: after a proposal that drafted, the context and all drafted tokens but
-  // the last.
+  // The text that the cache stands for: after a proposal that drafted, the context and the path to the node of the last
+  // draft step. Its first tokens have no keys and values where they were skipped.
   std::span<const TokenId> cached() const { return cached_; }
   const KvCache& cache() const { return cache_; }
 
  private:
+  // A node of the tree that grows.
+  struct Branch {
+    double path = 1;           // probability of the path to it
+    double left = 1;           // share of its distribution that no child of it has
+    double next = 0;           // share of that which the likeliest next child has
+    bool known = false;        // a draft step was spent on it
+    bool step_open = true;     // one may still be
+    bool row_open = true;      // it may get one more child
+    int rank = 0, ranked = 0;  // temperature 0: its next child among the best tokens, and how many those are
+    std::array<RankedToken, kMostChildren> best{};  // value: probability
+  };
+
+  void begin_growing(const TokenTree& tree);
+  double promise(int node) const;
+  int most_promising(int nodes) const;
+  bool spend_step(TokenTree& tree, int node, Context& context, LengthPolicy& policy);
+  bool add_row(TokenTree& tree, int node, std::uint32_t start, LengthPolicy& policy);
+  int add_child(TokenTree& tree, int node, std::uint32_t start);
+  void learn(TokenTree& tree, int node, std::span<const float> logits, const Context& context);
+  void find_next(const TokenTree& tree, int node);
+  DraftQuestion question(const TokenTree& tree, int node) const;
+  Branch& branch(int node) { return branches_[static_cast<std::size_t>(node)]; }
+  const Branch& branch(int node) const { return branches_[static_cast<std::size_t>(node)]; }
+
   bool can_draft(std::span<const TokenId> tokens);
-  double confidence(std::span<const float> logits) const;
   std::size_t shared(std::span<const TokenId> tokens) const;
+  int unread(std::span<const TokenId> tokens) const;
+  bool allow_step(DraftQuestion question, std::span<const TokenId> tokens, LengthPolicy& policy);
   void forget_differences(std::span<const TokenId> tokens);
   std::span<const float> feed(std::span<const TokenId> tokens);
 
@@ -51,9 +81,10 @@ class ModelDrafter final : public Drafter {
   KvCache cache_;
   int room_;  // tokens the cache and the model's positions have room for
   std::vector<TokenId> cached_;
+  std::size_t skipped_ = 0;          // of cached_: tokens at the front that were not read
   std::vector<Position> positions_;  // 0, 1, 2, ...
   TokenTree tree_;
-  Distribution proposal_;
+  std::array<Branch, kMaxTreeNodes> branches_;
   std::string warning_;
   bool said_full_ = false, said_unknown_ = false;
 };

@@ -1,6 +1,7 @@
 #include "draft/ngram.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/error.h"
 
@@ -12,13 +13,14 @@ double confidence_after(int length) { return (length + 1.0) / (length + 2.0); }
 
 }  // namespace
 
-NgramDrafter::NgramDrafter(int min_match, int max_match, int tokens)
-    : min_match_(min_match), max_match_(max_match), automaton_(tokens) {
+NgramDrafter::NgramDrafter(int min_match, int max_match, int tokens, std::shared_ptr<const Corpus> corpus)
+    : min_match_(min_match), max_match_(max_match), automaton_(tokens), corpus_(std::move(corpus)) {
   if (min_match < 1 || max_match < min_match) {
     fail(ErrorKind::config, "draft.ngram: expected 1 <= min_match <= max_match, got {} and {}", min_match, max_match);
   }
   text_.reserve(static_cast<std::size_t>(tokens));
   path_.reserve(kMaxTreeNodes);
+  if (corpus_) walk_.emplace(*corpus_);
 }
 
 void NgramDrafter::reset() {
@@ -56,31 +58,70 @@ SuffixAutomaton::Match NgramDrafter::match_after(const TokenTree& tree, int node
   return match;
 }
 
-DraftQuestion NgramDrafter::question(const TokenTree& tree, int node, int length) const {
+// Begins the walk behind the corpus's match of the text and the path.
+int NgramDrafter::corpus_match() {
+  if (!walk_) return 0;
+  std::array<TokenId, Corpus::kDeepest> end;
+  const std::size_t drafted = std::min(path_.size(), end.size());
+  const std::size_t committed = std::min(text_.size(), end.size() - drafted);
+  std::copy(path_.end() - static_cast<std::ptrdiff_t>(drafted), path_.end(),
+            end.end() - static_cast<std::ptrdiff_t>(drafted));
+  std::copy(text_.end() - static_cast<std::ptrdiff_t>(committed), text_.end(),
+            end.end() - static_cast<std::ptrdiff_t>(drafted + committed));
+  return walk_->begin(std::span(end).last(drafted + committed));
+}
+
+// The longer match, and of two as long the text's own; a longer one that documents continue in many ways gives way.
+DraftSource NgramDrafter::choose(const TokenTree& tree, int node) {
+  const SuffixAutomaton::Match own = match_after(tree, node);
+  const int other = corpus_match();
+  bool from_corpus = other > own.length;
+  if (from_corpus && own.length >= min_match_) {
+    const std::optional<CorpusWalk::Next> next = walk_->next();
+    from_corpus = next && next->share * confidence_after(std::min(other, max_match_)) >
+                              confidence_after(std::min(own.length, max_match_));
+  }
+  length_ = std::min(from_corpus ? other : own.length, max_match_);
+  place_ = own.end + 1;
+  source_ = length_ < min_match_ ? DraftSource::none : from_corpus ? DraftSource::corpus : DraftSource::ngram;
+  return source_;
+}
+
+std::optional<NgramDrafter::Candidate> NgramDrafter::candidate() const {
+  if (source_ == DraftSource::none) return std::nullopt;
+  if (source_ == DraftSource::corpus) {
+    const std::optional<CorpusWalk::Next> next = walk_->next();
+    if (!next) return std::nullopt;
+    return Candidate{next->token, next->share * confidence_after(length_)};
+  }
+  // Past the end of the text the continuation is the proposal itself: the text repeats with the match's period.
+  const auto place = static_cast<std::size_t>(place_);
+  return Candidate{place < text_.size() ? text_[place] : path_[place - text_.size()], confidence_after(length_)};
+}
+
+DraftQuestion NgramDrafter::question(const TokenTree& tree, int node, const Candidate& next) const {
   double path_confidence = 1;
   for (int i = node; i > 0; i = tree.parent(i)) path_confidence *= tree.confidence(i);
-  return {tree.depth(node) + 1, tree.size(), path_confidence, confidence_after(length), DraftSource::ngram, node};
+  return {tree.depth(node) + 1, tree.size(), path_confidence, next.confidence, source_, node};
 }
 
 std::optional<DraftQuestion> NgramDrafter::first(const TokenTree& tree, int node) {
-  const int length = match_after(tree, node).length;
-  if (length < min_match_ || tree.full()) return std::nullopt;
-  return question(tree, node, std::min(length, max_match_));
+  if (tree.full() || choose(tree, node) == DraftSource::none) return std::nullopt;
+  const std::optional<Candidate> next = candidate();
+  if (!next) return std::nullopt;
+  return question(tree, node, *next);
 }
 
 int NgramDrafter::extend(TokenTree& tree, int node, LengthPolicy& policy) {
-  const SuffixAutomaton::Match match = match_after(tree, node);
-  if (match.length < min_match_) return node;
-  for (int count = 1; !tree.full(); ++count) {
-    const DraftQuestion next = question(tree, node, std::min(match.length, max_match_) + count - 1);
-    if (!policy.allow_row(next)) break;
-    // Past the end of the text the continuation is the proposal itself: the text repeats with the match's period.
-    const int from = match.end + count;
-    const int beyond = from - static_cast<int>(text_.size());
-    const TokenId token = beyond < 0 ? text_[from] : path_[beyond];
-    node =
-        tree.add(node, token, ChildKind::deterministic, DraftSource::ngram, static_cast<float>(next.next_confidence));
-    path_.push_back(token);
+  choose(tree, node);
+  while (!tree.full()) {
+    const std::optional<Candidate> next = candidate();
+    if (!next || !policy.allow_row(question(tree, node, *next))) break;
+    node = tree.add(node, next->token, ChildKind::deterministic, source_, static_cast<float>(next->confidence));
+    path_.push_back(next->token);
+    ++length_;
+    if (source_ == DraftSource::corpus) walk_->advance();
+    ++place_;
   }
   return node;
 }

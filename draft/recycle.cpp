@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "src/sample/ranked.h"
 #include "src/sample/row_scan.h"
 
 namespace tandem {
@@ -23,7 +24,7 @@ void RecycleDrafter::forget_ranks() {
 
 void RecycleDrafter::reset() {
   for (Successors& successors : table_) successors.fill(kNone);
-  text_.clear();
+  known_ = 0;
   forget_ranks();
 }
 
@@ -33,19 +34,42 @@ std::span<const TokenId> RecycleDrafter::successors(TokenId token) const {
   return std::span(known).first(static_cast<std::size_t>(std::ranges::find(known, kNone) - known.begin()));
 }
 
+RecycleDrafter::Successors& RecycleDrafter::entry(TokenId token) {
+  const auto place = static_cast<std::size_t>(token);
+  if (place >= table_.size()) {
+    Successors none;
+    none.fill(kNone);
+    table_.resize(place + 1, none);
+  }
+  return table_[place];
+}
+
+// `next` becomes the first successor of `token`, and the one that it displaces the last.
+void RecycleDrafter::follow(TokenId token, TokenId next) {
+  Successors& known = entry(token);
+  auto end = std::ranges::find(known, next);
+  if (end == known.end()) --end;
+  std::move_backward(known.begin(), end, end + 1);
+  known.front() = next;
+}
+
 // Between two steps the context does not change; where it did, another prompt began.
-void RecycleDrafter::follow(std::span<const TokenId> tokens) {
-  if (std::ranges::equal(tokens, text_)) return;
-  if (!text_.empty()) reset();
-  text_.assign(tokens.begin(), tokens.end());
+void RecycleDrafter::read(std::span<const TokenId> tokens) {
+  if (tokens.size() == known_) return;
+  if (known_ > 0) reset();
+  known_ = tokens.size();
+  entry(*std::ranges::max_element(tokens));  // the whole table at once
+  for (std::size_t i = 1; i < tokens.size(); ++i) {
+    if (mask_.allows(tokens[i])) follow(tokens[i - 1], tokens[i]);
+  }
 }
 
 // The likeliest child that some node may still get.
-RecycleDrafter::Candidate RecycleDrafter::best_candidate() const {
+RecycleDrafter::Candidate RecycleDrafter::best_candidate(const TokenTree& tree) const {
   Candidate best;
-  for (int node = 0; node < tree_.size(); ++node) {
+  for (int node = 0; node < tree.size(); ++node) {
     const int rank = next_rank_[static_cast<std::size_t>(node)];
-    if (rank >= static_cast<int>(successors(tree_.token(node)).size())) continue;
+    if (rank >= static_cast<int>(successors(tree.token(node)).size())) continue;
     const double path = path_confidence_[static_cast<std::size_t>(node)] * confidence(rank);
     if (path > best.confidence) best = {path, node, rank};
   }
@@ -54,27 +78,33 @@ RecycleDrafter::Candidate RecycleDrafter::best_candidate() const {
 
 const TokenTree& RecycleDrafter::propose(Context& context, LengthPolicy& policy) {
   tree_.clear(context.tokens().back());
-  follow(context.tokens());
+  read(context.tokens());
+  extend(tree_, policy);
+  return tree_;
+}
+
+void RecycleDrafter::extend(TokenTree& tree, LengthPolicy& policy) {
   path_confidence_[0] = 1;
   next_rank_[0] = 0;
-  while (tree_.size() <= kMostDrafted) {
-    const Candidate child = best_candidate();
+  while (tree.size() <= kMostDrafted) {
+    const Candidate child = best_candidate(tree);
     if (child.parent < 0) break;
     const auto parent = static_cast<std::size_t>(child.parent);
     const double likely = confidence(child.rank);
-    if (!policy.allow_row(
-            {tree_.depth(child.parent) + 1, tree_.size(), path_confidence_[parent], likely, DraftSource::recycle})) {
+    double left = 1;  // chance that it comes to this child: none of the better ones was it
+    for (int rank = 0; rank < child.rank; ++rank) left -= confidence(rank);
+    if (!policy.allow_row({tree.depth(child.parent) + 1, tree.size(), path_confidence_[parent],
+                           std::min(1.0, likely / left), DraftSource::recycle, child.parent})) {
       next_rank_[parent] = kSuccessors;  // what follows there is no deeper and no likelier
       continue;
     }
-    const TokenId token = successors(tree_.token(child.parent))[static_cast<std::size_t>(child.rank)];
+    const TokenId token = successors(tree.token(child.parent))[static_cast<std::size_t>(child.rank)];
     ++next_rank_[parent];
     const auto node = static_cast<std::size_t>(
-        tree_.add(child.parent, token, ChildKind::deterministic, DraftSource::recycle, static_cast<float>(likely)));
+        tree.add(child.parent, token, ChildKind::deterministic, DraftSource::recycle, static_cast<float>(likely)));
     path_confidence_[node] = child.confidence;
     next_rank_[node] = 0;
   }
-  return tree_;
 }
 
 // Counts which rank the token that came had among the successors known before.
@@ -86,46 +116,42 @@ void RecycleDrafter::score(TokenId token, TokenId next) {
   if (at != known.end()) hits_[static_cast<std::size_t>(at - known.begin())] += 1;
 }
 
-// The largest logits of a row, ties to the lowest id, by insertion: few of a row come above the least of eight.
+// The largest logits of a row, ties to the lowest id: few of a row come above the least of eight.
 void RecycleDrafter::record(TokenId token, std::span<const float> logits) {
-  std::array<float, kSuccessors> values;
-  values.fill(-std::numeric_limits<float>::infinity());
-  Successors best;
-  best.fill(kNone);
-  const float& least = values.back();
+  std::array<RankedToken, kSuccessors> best;
+  int count = 0;
+  float bar = -std::numeric_limits<float>::infinity();
   for (const TokenRun& run : mask_.runs()) {
     const auto begin = static_cast<std::size_t>(run.begin);
     const std::size_t end = std::min(static_cast<std::size_t>(run.end), logits.size());
     if (begin >= end) break;
-    each_above(logits.subspan(begin, end - begin), least, [&](std::size_t i) {
-      const float value = logits[begin + i];
-      std::size_t place = kSuccessors - 1;
-      for (; place > 0 && value > values[place - 1]; --place) {
-        values[place] = values[place - 1];
-        best[place] = best[place - 1];
-      }
-      values[place] = value;
-      best[place] = static_cast<TokenId>(begin + i);
+    each_above(logits.subspan(begin, end - begin), bar, [&](std::size_t i) {
+      insert_ranked(std::span<RankedToken>(best), count, {static_cast<TokenId>(begin + i), logits[begin + i]},
+                    [](const RankedToken& a, const RankedToken& b) { return a.value > b.value; });
+      if (count == kSuccessors) bar = static_cast<float>(best.back().value);
     });
   }
-  table_[static_cast<std::size_t>(token)] = best;
+  Successors& known = entry(token);
+  known.fill(kNone);
+  for (int i = 0; i < count; ++i) known[static_cast<std::size_t>(i)] = best[static_cast<std::size_t>(i)].token;
 }
 
 void RecycleDrafter::observe(const Observation& observation, const Context& context) {
   const Logits& logits = observation.logits;
-  if (table_.empty()) {
-    table_.resize(static_cast<std::size_t>(logits.vocab));
-    for (Successors& successors : table_) successors.fill(kNone);
-  }
+  entry(static_cast<TokenId>(logits.vocab) - 1);
   const std::span<const int> path = observation.verdict.path();
-  const std::span<const TokenId> tokens = context.tokens();
-  const std::span<const TokenId> committed = tokens.last(path.size());
+  const std::span<const TokenId> committed = context.tokens().last(path.size());
   for (std::size_t i = 0; i < path.size(); ++i) {
     const TokenId token = observation.tree.token(path[i]);
     score(token, committed[i]);
     record(token, logits.row(path[i]));
   }
-  text_.insert(text_.end(), committed.begin(), committed.end());
+  // The row of a node off the path comes from another text than this one: better than nothing, and no more.
+  for (int node = 1; node < observation.tree.size(); ++node) {
+    const TokenId token = observation.tree.token(node);
+    if (successors(token).empty()) record(token, logits.row(node));
+  }
+  known_ += path.size();
 }
 
 }  // namespace tandem

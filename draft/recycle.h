@@ -9,9 +9,9 @@
 namespace tandem {
 
 // Token Recycling (Luo et al. 2024, arXiv 2408.08696): a table token -> its kSuccessors best next tokens, replaced
-// whenever a row of that token was verified. Proposes a small tree of deterministic children, most likely path first.
-// What it knows comes from the present answer alone: it forgets when another prompt begins, even one that goes on from
-// the last. Memory: vocabulary x 8 ids.
+// whenever a row of that token was verified; until then, what followed it in the prompt, the latest first. Proposes a
+// small tree of deterministic children, most likely path first. What it knows comes from the present prompt and answer
+// alone: it forgets when another prompt begins, even one that goes on from the last. Memory: vocabulary x 8 ids.
 class RecycleDrafter final : public Drafter {
  public:
   static constexpr int kSuccessors = 8;
@@ -22,8 +22,14 @@ class RecycleDrafter final : public Drafter {
 
   const TokenTree& propose(Context& context, LengthPolicy& policy) override;
   void observe(const Observation& observation, const Context& context) override;
+  void begin() override { reset(); }
   void reset() override;
   std::string_view name() const override { return "recycle"; }
+
+  // The parts of propose(), for a drafter that fills a tree from more than one source. read() learns from a text that
+  // is no continuation of what was observed. extend() grows the small tree below node 0, which has no children yet.
+  void read(std::span<const TokenId> committed);
+  void extend(TokenTree& tree, LengthPolicy& policy);
 
   // The successors of a token, best first; fewer than kSuccessors when it is new or its row had fewer.
   std::span<const TokenId> successors(TokenId token) const;
@@ -38,15 +44,16 @@ class RecycleDrafter final : public Drafter {
     int rank = 0;
   };
 
-  void follow(std::span<const TokenId> tokens);
+  Successors& entry(TokenId token);
+  void follow(TokenId token, TokenId next);
   void forget_ranks();
   void score(TokenId token, TokenId next);
   void record(TokenId token, std::span<const float> logits);
-  Candidate best_candidate() const;
+  Candidate best_candidate(const TokenTree& tree) const;
 
   TokenMask mask_;
-  std::vector<Successors> table_;         // by token; sized at the first row
-  std::vector<TokenId> text_;             // the sequence that the table is about
+  std::vector<Successors> table_;         // by token; sized by the prompt and the first row
+  std::size_t known_ = 0;                 // tokens of the sequence that the table is about
   std::array<double, kSuccessors> hits_;  // prior and count of each rank
   double tries_;
   TokenTree tree_;

@@ -8,6 +8,8 @@
 #include "draft/ngram.h"
 #include "draft/none.h"
 #include "draft/recycle.h"
+#include "draft/retokenize.h"
+#include "draft/reuse.h"
 #include "src/base/error.h"
 
 namespace tandem {
@@ -24,18 +26,38 @@ std::unique_ptr<ModelDrafter> make_model_drafter(const DrafterSetup& setup) {
 }
 
 std::unique_ptr<NgramDrafter> make_ngram_drafter(const DrafterSetup& setup) {
-  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context);
+  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context, setup.corpus);
 }
 
-std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) {
+std::unique_ptr<RecycleDrafter> make_recycle_drafter(const DrafterSetup& setup) {
   return std::make_unique<RecycleDrafter>(setup.mask);
 }
 
-std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) { return make_model_drafter(setup); }
-std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) { return make_ngram_drafter(setup); }
+// The draft's best text: its tokens come back as deterministic children, which are accepted as often as the target
+// would draw them. Penalties carry over, if not to the token; what names ids of the target does not.
+std::unique_ptr<GrowingDrafter> make_retokenizing(const DrafterSetup& setup) {
+  DrafterSetup own = setup;
+  own.sampling.temperature = 0;
+  own.sampling.logit_bias.clear();
+  own.mask = drafting_mask(*setup.draft_words);
+  return std::make_unique<RetokenizingDrafter>(make_model_drafter(own), *setup.target_words, *setup.draft_words);
+}
 
+std::unique_ptr<GrowingDrafter> make_growing(const DrafterSetup& setup) {
+  if (setup.draft_words != nullptr) return make_retokenizing(setup);
+  return make_model_drafter(setup);
+}
+
+std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) { return make_growing(setup); }
+std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) { return make_ngram_drafter(setup); }
+std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) { return make_recycle_drafter(setup); }
+
+// Every source that there is.
 std::unique_ptr<Drafter> make_hybrid(const DrafterSetup& setup) {
-  return std::make_unique<HybridDrafter>(make_model_drafter(setup), make_ngram_drafter(setup));
+  if (setup.model == nullptr) {
+    return std::make_unique<ReuseDrafter>(make_ngram_drafter(setup), make_recycle_drafter(setup));
+  }
+  return std::make_unique<HybridDrafter>(make_growing(setup), make_ngram_drafter(setup));
 }
 
 struct Entry {

@@ -14,6 +14,7 @@ constexpr std::size_t kLeastSlots = 64;
 }  // namespace
 
 SuffixAutomaton::SuffixAutomaton(int tokens) {
+  static_assert(kMostBytesAToken == 2 * sizeof(State) + 3 * sizeof(Edge) + 12 * sizeof(int));
   const std::size_t n = static_cast<std::size_t>(tokens);
   states_.reserve(2 * n + 1);
   edges_.reserve(3 * n);
@@ -26,7 +27,7 @@ void SuffixAutomaton::clear() {
   edges_.clear();
   std::fill(table_.begin(), table_.end(), -1);
   last_ = size_ = 0;
-  work_ = 0;
+  work_ = probes_ = 0;
   match_ = {};
   add_state(0, -1, -1);
 }
@@ -65,7 +66,7 @@ void SuffixAutomaton::append(TokenId token) {
 SuffixAutomaton::Match SuffixAutomaton::follow(const Match& match, TokenId token) const {
   int state = match.state, length = match.length;
   int edge = find_edge(state, token);
-  while (edge < 0 && (state = states_[state].link) >= 0) {
+  for (int links = 0; edge < 0 && links < kMostLinks && (state = states_[state].link) >= 0; ++links) {
     length = states_[state].length;
     edge = find_edge(state, token);
   }
@@ -106,7 +107,9 @@ std::size_t SuffixAutomaton::place(int state, TokenId token) const {
   std::size_t slot = (key ^ key >> 29) * 0x9E3779B97F4A7C15u >> 32 & mask;
   while (table_[slot] >= 0 && (edges_[table_[slot]].from != state || edges_[table_[slot]].token != token)) {
     slot = (slot + 1) & mask;
+    ++probes_;
   }
+  ++probes_;
   return slot;
 }
 

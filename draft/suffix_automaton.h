@@ -8,8 +8,9 @@
 namespace tandem {
 
 // Blumer et al. 1985. A text of n >= 3 tokens has at most 2n - 1 states and 3n - 4 edges, so appending is O(1)
-// amortised in time and memory. Edges lie in one pool, found through an open-addressing table by (state, token) and
-// chained per state, so that a clone copies only its own.
+// amortised in time and memory: at most kMostBytesAToken for each token of the text, which the target's context bounds.
+// Edges lie in one pool, found through an open-addressing table by (state, token) and chained per state, so that a
+// clone copies only its own.
 class SuffixAutomaton {
  public:
   // Memory for a text of `tokens` is taken at once; a longer text grows it by doubling.
@@ -26,7 +27,8 @@ class SuffixAutomaton {
     int state = 0;   // of the automaton, for follow()
   };
   Match match() const { return match_; }
-  // The match that `token` would lead to if it came next, `match` being that of what is before it. Adds nothing.
+  // The match that `token` would lead to if it came next, `match` being that of what is before it. Adds nothing. Gives
+  // up after kMostLinks shorter matches that nothing continues with `token`: a run of one token has as many as tokens.
   Match follow(const Match& match, TokenId token) const;
 
   int size() const { return size_; }  // tokens of the text
@@ -34,6 +36,13 @@ class SuffixAutomaton {
   int edges() const { return static_cast<int>(edges_.size()); }
   // Edges added and moved since the last clear: at most 5 a token (3 added, 2 moved), however the text looks.
   std::int64_t work() const { return work_; }
+  // Slots of the table that were looked at since the last clear.
+  std::int64_t probes() const { return probes_; }
+  std::size_t bytes() const {  // taken from the system
+    return states_.capacity() * sizeof(State) + edges_.capacity() * sizeof(Edge) + table_.capacity() * sizeof(int);
+  }
+  static constexpr int kMostLinks = 64;
+  static constexpr std::size_t kMostBytesAToken = 128;  // 2 states, 3 edges, 6 to 12 slots of the table
 
  private:
   struct State {
@@ -62,6 +71,7 @@ class SuffixAutomaton {
   int last_ = 0;            // state of the whole text
   int size_ = 0;
   std::int64_t work_ = 0;
+  mutable std::int64_t probes_ = 0;
   Match match_;
 };
 

@@ -93,6 +93,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // for reports, e.g. "cpu-avx512"
   virtual int threads() const = 0;
+  // The host's threads, free between ops: for work on weights before they are loaded.
+  virtual ThreadPool& pool() = 0;
   virtual KvType preferred_kv_type() const = 0;
 
   // Prepares a weight (may repack). Throws Error(model) for a shape it cannot take.

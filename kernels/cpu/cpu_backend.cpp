@@ -27,6 +27,7 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return name_; }
   int threads() const override { return pool_.threads(); }
+  ThreadPool& pool() override { return pool_; }
   KvType preferred_kv_type() const override { return KvType::f16; }
 
   std::unique_ptr<Weight> load(const WeightSource& source, WeightUse use) override {

@@ -38,8 +38,8 @@ const FormatInfo& format_info(Format format);
 // `blocks` holds the matching number of bytes.
 void decode_blocks(Format format, std::span<const std::byte> blocks, std::span<float> out);
 
-// Encodes values to whole blocks of Q4_0 or Q8_0, as GGUF's reference does; sizes as for decode_blocks. Throws
-// Error(model) for another format.
+// Encodes values to whole blocks of Q8_0, as GGUF's reference does, or Q4_0, closer than it does (q4_0.h says how);
+// sizes as for decode_blocks. Throws Error(model) for another format.
 void encode_blocks(Format format, std::span<const float> values, std::span<std::byte> out);
 
 // Bytes of `values` values, which fill whole blocks.

@@ -1,7 +1,10 @@
 // Q4_0: 32 values scale * (q - 8) with 4-bit q.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 
 #include "kernels/quant/bits.h"
 #include "kernels/quant/format.h"
@@ -23,21 +26,45 @@ inline void decode(const BlockQ4_0& block, float* __restrict out) {
   for (int i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(quants[i] - 8);
 }
 
-// As GGUF's reference: the value that is largest in size becomes quant 0, that is scale * -8; the others go to the
-// nearest quant, halves up. 32 values; what is no number becomes some quant.
+// The value that is largest in size would be scale * -8 exactly; the others go to the nearest quant, ties to the even
+// one, and the scale is then the one that fits these quants best (least squares). GGUF's reference keeps the first
+// scale and rounds ties up: values that come from a format of five bits are halfway between two quants as often as not,
+// so all of them move one way. 32 values; what is no number becomes some quant.
+// Integers where it can be: compilers do not turn comparisons of floats into vectors.
 inline void encode(const float* __restrict values, BlockQ4_0& block) {
-  float extreme = 0;
-  for (int i = 0; i < 32; ++i) extreme = std::abs(values[i]) > std::abs(extreme) ? values[i] : extreme;
-  const float scale = extreme / -8;
-  const float inverse = scale != 0 ? 1 / scale : 0;
-  store_half(block.scale, scale);
-  std::uint8_t quants[32];
-  for (int i = 0; i < 32; ++i) {
-    const float quant = values[i] * inverse + 8.5f;  // the cast drops the fraction
-    const float in_range = quant > 0 ? (quant < 15 ? quant : 15) : 0;
-    quants[i] = static_cast<std::uint8_t>(static_cast<int>(in_range));
+  constexpr int kLanes = 8;  // of sums that need not wait for each other
+  std::int32_t sizes[kLanes] = {};
+  for (int i = 0; i < 32; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      sizes[lane] = std::max(sizes[lane], std::bit_cast<std::int32_t>(values[i + lane]) & 0x7fffffff);
+    }
   }
-  for (int i = 0; i < 16; ++i) block.quants[i] = static_cast<std::uint8_t>(quants[i] | quants[i + 16] << 4);
+  constexpr std::int32_t kLargestFinite = 0x7f7fffff;
+  const float extreme = std::bit_cast<float>(std::min(*std::max_element(sizes, sizes + kLanes), kLargestFinite));
+  bool below = false;
+  for (int i = 0; i < 32; ++i) below |= values[i] == -extreme;
+  const float scale = (below ? extreme : -extreme) / 8;
+  const float inverse = scale != 0 ? 1 / scale : 0;
+
+  constexpr float kWhole = 12582912;  // 1.5 * 2^23: a sum with it keeps no fraction, and its last bits are an integer
+  std::int32_t quants[32];
+  for (int i = 0; i < 32; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(values[i] * inverse + kWhole) - std::bit_cast<std::uint32_t>(kWhole);
+    quants[i] = std::max(std::min(static_cast<std::int32_t>(bits), 7), -8);
+  }
+  float dot[kLanes] = {}, square[kLanes] = {};
+  for (int i = 0; i < 32; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto quant = static_cast<float>(quants[i + lane]);
+      dot[lane] += values[i + lane] * quant;
+      square[lane] += quant * quant;
+    }
+  }
+  const float fitted = std::accumulate(dot, dot + kLanes, 0.0f) / std::accumulate(square, square + kLanes, 0.0f);
+  store_half(block.scale, std::isfinite(fitted) ? fitted : scale);
+  for (int i = 0; i < 16; ++i) {
+    block.quants[i] = static_cast<std::uint8_t>((quants[i] + 8) | (quants[i + 16] + 8) << 4);
+  }
 }
 
 }  // namespace tandem

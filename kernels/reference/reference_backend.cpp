@@ -132,6 +132,7 @@ class ReferenceBackend final : public Backend {
 
   std::string_view name() const override { return "reference"; }
   int threads() const override { return pool_.threads(); }
+  ThreadPool& pool() override { return pool_; }
   KvType preferred_kv_type() const override { return KvType::f32; }
 
   std::unique_ptr<Weight> load(const WeightSource& source, WeightUse use) override {

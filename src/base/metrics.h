@@ -7,14 +7,24 @@
 
 namespace tandem {
 
-// Counts of proposed, tested and accepted nodes. Tested: acceptance was decided (on a chain up to and including the
-// first rejection).
+// Drafted nodes by what became of them. Tested: acceptance was decided (on a chain up to and including the first
+// rejection). Each is counted for itself: proposed = tested + untested, and tested = accepted + rejected.
 struct DraftCounts {
-  std::int64_t proposed = 0, tested = 0, accepted = 0;
+  std::int64_t proposed = 0, tested = 0, accepted = 0, rejected = 0, untested = 0;
+
+  void count(bool was_tested, bool kept) {
+    ++proposed;
+    tested += was_tested;
+    accepted += kept;
+    rejected += was_tested && !kept;
+    untested += !was_tested && !kept;
+  }
   void add(const DraftCounts& other) {
     proposed += other.proposed;
     tested += other.tested;
     accepted += other.accepted;
+    rejected += other.rejected;
+    untested += other.untested;
   }
 };
 
@@ -46,9 +56,7 @@ struct Metrics {
       const bool tested = verdict.tested >> node & 1, kept = accepted >> node & 1;
       for (DraftCounts* counts :
            {&total, &by_depth[tree.depth(node) - 1], &by_source[static_cast<int>(tree.source(node))]}) {
-        ++counts->proposed;
-        counts->tested += tested;
-        counts->accepted += kept;
+        counts->count(tested, kept);
       }
     }
   }

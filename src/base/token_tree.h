@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "src/base/distribution.h"
@@ -31,8 +32,10 @@ struct DeterministicOnly {
 enum class DraftDraw : std::uint8_t { independent, shared_noise };
 
 // Where a token came from, for metrics and calibration.
-enum class DraftSource : std::uint8_t { none, model, ngram, recycle, other };
-inline constexpr int kDraftSources = 5;
+enum class DraftSource : std::uint8_t { none, model, ngram, corpus, recycle, other };
+inline constexpr int kDraftSources = 6;
+inline constexpr std::array<std::string_view, kDraftSources> kDraftSourceNames{"none",   "model",   "ngram",
+                                                                               "corpus", "recycle", "other"};
 
 // Node 0 is the pending token. Parents come before children; at most kMaxTreeNodes nodes. Reused between steps: clear()
 // keeps all memory, so that proposing allocates nothing once warm.

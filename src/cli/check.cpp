@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
@@ -20,9 +21,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string config, prompts_file;
+  std::string config;
+  PromptChoice prompts;
   std::vector<std::string> overrides;
-  int limit = 0, max_tokens = 0, laws = 3;
+  int max_tokens = 0, laws = 3;
   double level = 1e-4;
   CheckOptions options;
   bool reference = false, json = false;
@@ -118,19 +120,24 @@ std::string line_of(const LawCheck& check) {
 class Run {
  public:
   Run(const Arguments& a, Session& session, std::vector<PromptRow> rows)
-      : a_(a), session_(session), rows_(std::move(rows)), checker_(session, a.options) {
-    prompts_ = encode_prompts(a.prompts_file, rows_, session);
-  }
+      : a_(a),
+        session_(session),
+        rows_(std::move(rows)),
+        prompts_(rows_.size()),
+        checker_(session, a.options),
+        failures_(a.prompts.file) {}
 
+  // Whether all prompts came to their turn. Those that cannot be answered are noted and left out from then on.
   bool texts(const char* name, double temperature) {
     Json& list = found_[name] = Json::array();
     ProgressBar bar(name);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       bar.show(i, rows_.size());
-      StopRules rules = session_.stop_rules(&interrupted());
-      if (rows_[i].max_tokens) rules.max_tokens = std::min(rules.max_tokens, *rows_[i].max_tokens);
-      if (a_.max_tokens > 0) rules.max_tokens = std::min(rules.max_tokens, a_.max_tokens);
-      const auto check = checker_.same_text(prompts_[i], rules, temperature);
+      std::optional<TextCheck> check;
+      const bool done = attempt(i, list, bar, [&](std::span<const TokenId> prompt) {
+        check = checker_.same_text(prompt, prompt_rules(rows_[i], session_, a_.max_tokens), temperature);
+      });
+      if (!done) continue;
       if (!check) return false;
       equal_ += check->passed();
       ++texts_;
@@ -143,13 +150,16 @@ class Run {
   bool laws() {
     Json& list = found_["laws"] = Json::array();
     const std::size_t count = std::min(rows_.size(), static_cast<std::size_t>(a_.laws));
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < rows_.size() && laws_ < static_cast<int>(count); ++i) {
       ProgressBar bar("law of " + rows_[i].id);
-      const auto check =
-          checker_.same_law(prompts_[i], a_.level / static_cast<double>(count), [&](int done, int total) {
-            if (done % 64 == 0) bar.show(static_cast<std::size_t>(done), static_cast<std::size_t>(total));
-            return !interrupted();
-          });
+      std::optional<LawCheck> check;
+      const bool done = attempt(i, list, bar, [&](std::span<const TokenId> prompt) {
+        check = checker_.same_law(prompt, a_.level / static_cast<double>(count), [&](int drawn, int total) {
+          if (drawn % 64 == 0) bar.show(static_cast<std::size_t>(drawn), static_cast<std::size_t>(total));
+          return !interrupted();
+        });
+      });
+      if (!done) continue;
       bar.wipe();
       if (!check) return false;
       fit_ += check->passed();
@@ -160,7 +170,7 @@ class Run {
     return true;
   }
 
-  bool passed() const { return equal_ == texts_ && fit_ == laws_; }
+  bool passed() const { return equal_ == texts_ && fit_ == laws_ && failures_.count() == 0; }
 
   std::string verdict() const {
     std::string line = fmt::format("check: {}: {} drafts under {}: {} of {} texts equal plain decoding's",
@@ -170,17 +180,35 @@ class Run {
       line += fmt::format(", {} of {} laws fit (smallest p {:.2g}; {:.2g} would fail)", fit_, laws_, smallest_p_,
                           a_.level / laws_);
     }
+    if (failures_.count() > 0) line += "; " + failures_.summary(rows_.size());
     return line + "\n";
   }
 
   Json json() const {
-    Json json = {{"passed", passed()}};
+    Json json = {{"passed", passed()}, {"failed", failures_.count()}};
     json.update(found_);
     json["settings"] = settings_json(session_);
     return json;
   }
 
  private:
+  // Works on a prompt that nothing was wrong with so far; one that fails gets a row that says so. Whether it was done.
+  template <typename Work>
+  bool attempt(std::size_t i, Json& list, ProgressBar& bar, Work&& work) {
+    if (failed_.contains(i)) return false;
+    const auto failure = failures_.attempt(
+        rows_[i],
+        [&] {
+          if (prompts_[i].empty()) prompts_[i] = encode_prompt(rows_[i], session_);
+          work(prompts_[i]);
+        },
+        &bar);
+    if (!failure) return true;
+    failed_.insert(i);
+    list.push_back({{"id", rows_[i].id}, {"passed", false}, {"error", to_valid_utf8(*failure)}});
+    return false;
+  }
+
   template <typename Check>
   void add(Json& list, const char* name, const std::string& id, const Check& check) {
     list.push_back(to_json(id, check));
@@ -190,8 +218,10 @@ class Run {
   const Arguments& a_;
   Session& session_;
   std::vector<PromptRow> rows_;
-  std::vector<std::vector<TokenId>> prompts_;
+  std::vector<std::vector<TokenId>> prompts_;  // ids, once they were needed
+  std::set<std::size_t> failed_;
   Checker checker_;
+  PromptFailures failures_;
   Json found_;
   int texts_ = 0, equal_ = 0, laws_ = 0, fit_ = 0;
   double smallest_p_ = 1;
@@ -199,12 +229,12 @@ class Run {
 
 int run(const Arguments& a) {
   Config config = load_config(a);
-  std::vector<PromptRow> rows = read_prompts(a.prompts_file);
-  if (a.limit > 0 && rows.size() > static_cast<std::size_t>(a.limit)) rows.resize(static_cast<std::size_t>(a.limit));
+  std::vector<PromptRow> rows = read_prompts(a.prompts);
   const double temperature = config.sampling.temperature;
   const bool coupled = config.verify.rule == "coupled";
   interrupted();
   Session session(std::move(config), a.reference);
+  warn(session.warning());
   Run checks(a, session, std::move(rows));
   bool whole = checks.texts("greedy", 0);
   if (whole && temperature > 0) whole = coupled ? checks.texts("same_seed", temperature) : checks.laws();
@@ -225,10 +255,7 @@ void add_check(CLI::App& program, Command& chosen) {
   command->add_option("--config", a->config, "YAML file; see `tandem config --help` for its keys")->required();
   command->add_option("--set", a->overrides, "Override a key: --set draft.length=6 (repeatable)")
       ->allow_extra_args(false);
-  command->add_option("--prompts", a->prompts_file, "JSON lines with id, messages and max_tokens")->required();
-  command->add_option("--limit", a->limit, "Only the first prompts; 0 is all")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
+  add_prompt_options(*command, a->prompts)->required();
   command->add_option("--max-tokens", a->max_tokens, "Shorter answers than config and prompts say; 0 is as they say")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
@@ -250,7 +277,8 @@ void add_check(CLI::App& program, Command& chosen) {
       "At temperature 0 the texts must be equal, byte for byte; this is always checked. At a higher configured\n"
       "temperature `coupled` must give plain decoding's text of the seed, and under rejection and block the counts of\n"
       "short continuations must fit their exact probabilities. `typical` is lossy: refused above temperature 0.\n"
-      "Exit code 1 when a check fails.\n"
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
+      "Exit code 1 when a check fails, or a prompt cannot be answered (the others are checked all the same).\n"
       "Example: tandem check --config configs/model-draft.yaml --prompts bench/prompts/speed.jsonl --limit 3");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
 }

@@ -9,11 +9,14 @@ using Command = std::function<int()>;
 
 // Registers a subcommand; when it is the one called, `chosen` becomes what runs it.
 void add_generate(CLI::App& program, Command& chosen);
+void add_accept(CLI::App& program, Command& chosen);
 void add_check(CLI::App& program, Command& chosen);
+void add_replay(CLI::App& program, Command& chosen);
 void add_score(CLI::App& program, Command& chosen);
 void add_tokenize(CLI::App& program, Command& chosen);
 void add_inspect(CLI::App& program, Command& chosen);
 void add_rows(CLI::App& program, Command& chosen);
+void add_sweep(CLI::App& program, Command& chosen);
 void add_trace(CLI::App& program, Command& chosen);
 void add_config(CLI::App& program, Command& chosen);
 

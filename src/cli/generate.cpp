@@ -20,7 +20,8 @@ namespace {
 struct Arguments {
   std::string config;
   std::vector<std::string> overrides;
-  std::string prompt, prompt_file, prompts_file, report_file;
+  std::string prompt, prompt_file, report_file;
+  PromptChoice prompts;
   bool has_prompt = false, json = false, reference = false, quiet = false;
 };
 
@@ -93,58 +94,89 @@ int run_one(const Arguments& a, Session& session, const std::string& text) {
   return result.stop_reason == StopReason::cancel ? 130 : 0;
 }
 
-int run_many(const Arguments& a, Session& session, const std::vector<PromptRow>& rows) {
-  const std::vector<std::vector<TokenId>> prompts = encode_prompts(a.prompts_file, rows, session);
-  const bool reports = a.json || !a.report_file.empty();
-  const nlohmann::ordered_json settings = reports ? settings_json(session) : nlohmann::ordered_json();
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::vector<GenerationResult> results;
-  bool cancelled = false;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const PromptRow& row = rows[i];
-    session.engine().reset();  // prompts never influence each other
-    StopRules rules = session.stop_rules(&interrupted());
-    if (row.max_tokens) rules.max_tokens = std::min(rules.max_tokens, *row.max_tokens);
-    if (!a.json) write_stdout(fmt::format("=== {}\n", row.id));
-    results.push_back(answer(session, prompts[i], rules, !a.json));
-    if (!a.json) write_stdout("\n");
-    if (!a.quiet) {
-      const GenerationResult& r = results.back();
-      say(fmt::format(
-          "{}: {} tokens, {}, {}\n", row.id, r.ids.size(),
-          r.decode_tokens_per_second ? fmt::format("{:.1f} tokens/s", *r.decode_tokens_per_second) : "no rate",
-          name_of(r.stop_reason)));
-    }
-    nlohmann::ordered_json json = {{"id", row.id}, {"task", row.task}};
-    json.update(to_json(results.back(), session));
-    json["settings"] = settings;
-    list.push_back(std::move(json));
-    if (results.back().stop_reason == StopReason::cancel) {
-      cancelled = true;
-      break;
-    }
+// The answers to a prompt file, one after the other.
+class Answers {
+ public:
+  Answers(const Arguments& a, Session& session)
+      : a_(a), session_(session), failures_(a.prompts.file), reports_(a.json || !a.report_file.empty()) {
+    if (reports_) settings_ = settings_json(session);
   }
-  const nlohmann::ordered_json totals = totals_json(results, session);
-  if (!a.quiet) say(fmt::format("{}\n", human_totals(results)));
-  if (reports) write_report(a, {{"results", list}, {"totals", totals}, {"settings", settings}});
-  return cancelled ? 130 : 0;
+
+  // Answers one prompt, or notes why not. False when Ctrl-C ended it.
+  bool add(const PromptRow& row) {
+    const auto failure = failures_.attempt(row, [&] { results_.push_back(run(row)); });
+    nlohmann::ordered_json json = {{"id", row.id}, {"task", row.task}};
+    if (failure) {
+      json["error"] = to_valid_utf8(*failure);
+    } else {
+      json.update(to_json(results_.back(), session_));
+      json["settings"] = settings_;
+    }
+    list_.push_back(std::move(json));
+    return failure || results_.back().stop_reason != StopReason::cancel;
+  }
+
+  // Writes totals and reports; whether all prompts were answered.
+  bool finish() {
+    nlohmann::ordered_json totals = totals_json(results_, session_);
+    totals["failed"] = failures_.count();
+    if (!a_.quiet) say(fmt::format("{}\n", human_totals(results_)));
+    if (failures_.count() > 0) say(fmt::format("tandem: {}\n", failures_.summary(list_.size())));
+    if (reports_) write_report(a_, {{"results", list_}, {"totals", totals}, {"settings", settings_}});
+    return failures_.count() == 0;
+  }
+
+ private:
+  GenerationResult run(const PromptRow& row) {
+    const std::vector<TokenId> prompt = encode_prompt(row, session_);
+    session_.engine().reset();  // prompts never influence each other
+    if (!a_.json) write_stdout(fmt::format("=== {}\n", row.id));
+    GenerationResult result = answer(session_, prompt, prompt_rules(row, session_), !a_.json);
+    if (!a_.json) write_stdout("\n");
+    if (!a_.quiet) {
+      say(fmt::format("{}: {} tokens, {}, {}\n", row.id, result.ids.size(),
+                      result.decode_tokens_per_second ? fmt::format("{:.1f} tokens/s", *result.decode_tokens_per_second)
+                                                      : "no rate",
+                      name_of(result.stop_reason)));
+    }
+    return result;
+  }
+
+  const Arguments& a_;
+  Session& session_;
+  PromptFailures failures_;
+  bool reports_;
+  nlohmann::ordered_json settings_, list_ = nlohmann::ordered_json::array();
+  std::vector<GenerationResult> results_;
+};
+
+int run_many(const Arguments& a, Session& session, const std::vector<PromptRow>& rows) {
+  Answers answers(a, session);
+  bool cancelled = false;
+  for (const PromptRow& row : rows) {
+    cancelled = !answers.add(row);
+    if (cancelled) break;
+  }
+  const bool whole = answers.finish();
+  return cancelled ? 130 : whole ? 0 : 1;
 }
 
 int run(const Arguments& a) {
-  const int sources = a.has_prompt + !a.prompt_file.empty() + !a.prompts_file.empty();
+  const int sources = a.has_prompt + !a.prompt_file.empty() + !a.prompts.file.empty();
   if (sources > 1)
     fail(ErrorKind::usage, "--prompt, --prompt-file and --prompts: expected one of them, got {}", sources);
   Config config = load_config(a);
   std::vector<PromptRow> rows;
   std::string text;
-  if (!a.prompts_file.empty()) {
-    rows = read_prompts(a.prompts_file);
+  if (!a.prompts.file.empty()) {
+    rows = read_prompts(a.prompts);
   } else {
     text = prompt_text(a);
   }
   check_report(a);
   interrupted();  // not before: Ctrl-C ends the reading of a prompt
   Session session(std::move(config), a.reference);
+  warn(session.warning());
   return rows.empty() ? run_one(a, session, text) : run_many(a, session, rows);
 }
 
@@ -159,14 +191,17 @@ void add_generate(CLI::App& program, Command& chosen) {
   CLI::Option* prompt =
       command->add_option("--prompt", a->prompt, "The prompt: a user's turn in a chat, raw text otherwise");
   command->add_option("--prompt-file", a->prompt_file, "Read the prompt from a file, byte for byte (- is stdin)");
-  command->add_option("--prompts", a->prompts_file,
-                      "JSON lines with id, task, messages and max_tokens: one answer a line");
+  add_prompt_options(*command, a->prompts);
   command->add_option("--report", a->report_file, "Write the JSON report to a file while text streams");
   command->add_flag("--json", a->json, "Print the JSON report on stdout instead of text");
   command->add_flag("--reference", a->reference, "F32 weights, activations and cache: slow, for checks");
   command->add_flag("--quiet", a->quiet, "No figures on stderr");
   command->footer(
-      "Without a prompt option the prompt is read from stdin, byte for byte.\n"
+      "Without a prompt option the prompt is read from stdin, byte for byte. With --prompts each line is answered as "
+      "if\n"
+      "it ran alone; one that cannot be answered is reported with its line, the others are answered, and the exit "
+      "code\n"
+      "is 1. What every figure means: the section \"What the figures mean\" of README.md.\n"
       "Example: tandem generate --config configs/quickstart.yaml --set sampling.temperature=0 --prompt \"Explain "
       "mmap.\"");
   command->callback([a, prompt, &chosen] {

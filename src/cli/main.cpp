@@ -46,11 +46,14 @@ int run(int argc, char** argv) {
   program.footer("Example: tandem generate --config configs/quickstart.yaml --prompt \"Write a haiku about rivers.\"");
   tandem::Command chosen;
   tandem::add_generate(program, chosen);
+  tandem::add_accept(program, chosen);
   tandem::add_check(program, chosen);
+  tandem::add_replay(program, chosen);
   tandem::add_score(program, chosen);
   tandem::add_tokenize(program, chosen);
   tandem::add_inspect(program, chosen);
   tandem::add_rows(program, chosen);
+  tandem::add_sweep(program, chosen);
   tandem::add_trace(program, chosen);
   tandem::add_config(program, chosen);
   try {

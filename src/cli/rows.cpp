@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/model_argument.h"
 #include "src/cli/terminal.h"
+#include "src/engine/cost_table.h"
 #include "src/engine/row_costs.h"
 #include "src/engine/session.h"
 
@@ -39,6 +41,22 @@ nlohmann::ordered_json attention_json(Transformer& transformer, const Arguments&
                     {"share", cost.attention_share()}});
   }
   return list;
+}
+
+// Cost tables are of passes with little behind them, where attention takes next to nothing.
+constexpr int kLittleContext = 512;
+
+// Puts the curve into the saved tables behind draft.length auto. How many took it.
+int refresh(const Arguments& a, const ModelFile& model, const Transformer& transformer,
+            const std::vector<RowCost>& costs) {
+  if (a.context > kLittleContext) return 0;
+  std::map<int, double> curve;
+  for (const RowCost& cost : costs) curve[cost.rows] = cost.seconds_median;
+  std::vector<RowSeconds> measured;
+  for (const auto& [rows, seconds] : curve) {
+    if (rows <= kMaxTreeNodes) measured.push_back({rows, seconds});
+  }
+  return refresh_cost_tables(model, transformer, measured);
 }
 
 nlohmann::ordered_json measure(const Arguments& a) {
@@ -76,6 +94,7 @@ nlohmann::ordered_json measure(const Arguments& a) {
                             {"over_memory_limit", cost.seconds_median / memory_seconds},
                             {"over_limit", cost.seconds_median / limit}});
   }
+  json["refreshed_cost_tables"] = refresh(a, model, transformer, costs);
   if (a.attention_at > 0) json["attention"] = attention_json(transformer, a);
   return json;
 }
@@ -103,6 +122,9 @@ int run(const Arguments& a) {
     out += fmt::format("attention over {} cached tokens ({}): {:.1f} % of {:.2f} ms for one row\n",
                        cost["cached"].get<int>(), cost["kv_cache"].get<std::string>(),
                        100 * cost["share"].get<double>(), 1e3 * cost["seconds_median"].get<double>());
+  }
+  if (const int tables = d["refreshed_cost_tables"]; tables > 0) {
+    out += fmt::format("draft.length auto: {} saved cost table{} took this curve\n", tables, tables > 1 ? "s" : "");
   }
   return write_stdout(out) ? 0 : 1;
 }
@@ -132,7 +154,11 @@ void add_rows(CLI::App& program, Command& chosen) {
       ->check(CLI::Range(0, 256));
   command->add_flag("--reference", a->reference, "F32 weights, activations and cache: slow, for checks");
   command->add_flag("--json", a->json, "Print JSON");
-  command->footer("Example: tandem rows --model qwen2.5-coder-1.5b-instruct-q4_k_m.gguf --rows 1,2,4,8,512");
+  command->footer(
+      "Saved cost tables (~/.cache/tandem/costs.json) that hold this very model with the same backend and threads, as\n"
+      "target or draft, take the new curve, so that draft.length auto goes by it; the other model of a pair moves by\n"
+      "the same factor. Not with --context above 512. A table is made by the first run that needs it.\n"
+      "Example: tandem rows --model qwen2.5-coder-1.5b-instruct-q4_k_m.gguf --rows 1,2,4,8,512");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
 }
 

@@ -82,7 +82,9 @@ bool write_json(const nlohmann::ordered_json& json, bool indented) { return writ
 
 void say(std::string_view text) { write_all(STDERR_FILENO, text); }
 
-void warn(std::string_view sentence) { say(fmt::format("tandem: warning: {}\n", sentence)); }
+void warn(std::string_view sentence) {
+  if (!sentence.empty()) say(fmt::format("tandem: warning: {}\n", sentence));
+}
 
 std::string read_all_stdin() { return read_all(STDIN_FILENO, "stdin"); }
 

@@ -26,7 +26,7 @@ std::string json_text(const nlohmann::ordered_json& json, bool indented = true);
 
 // Writes to stderr; nobody is told when that fails.
 void say(std::string_view text);
-void warn(std::string_view sentence);
+void warn(std::string_view sentence);  // nothing for an empty one
 
 // All bytes of a stream, or of a file ("-" is stdin). Throws Error(usage) naming the path.
 std::string read_all_stdin();

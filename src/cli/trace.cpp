@@ -92,6 +92,7 @@ int run(const Arguments& a) {
   Config config = read_config(std::move(options));
   interrupted();
   Session session(std::move(config), a.reference);
+  warn(session.warning());
   if (const std::string warning = session.marker_warning(a.prompt); !warning.empty()) warn(warning);
   const std::vector<TokenId> ids =
       session.chat() ? session.encode_chat({{"user", a.prompt}}) : session.encode_raw(a.prompt);

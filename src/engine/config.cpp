@@ -1,11 +1,11 @@
 #include "src/engine/config.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include "src/base/yaml_tree.h"
+#include "src/engine/corpus_files.h"
 #include "src/sample/logprobs.h"
 #include "verify/verifier.h"
 
@@ -48,14 +48,17 @@ void read_draft_lengths(const Options& section, DraftConfig& draft) {
   draft.length = to_int(section.integer_or("length", "auto", std::nullopt, 0, kLongestChain,
                                            "Tokens proposed in each step; 0 decodes plainly; auto proposes what "
                                            "brings the most tokens a second, by measured costs and acceptance."));
-  const auto nodes = section.optional_integer("max_nodes", "16, or draft.length + 1 if larger", 1, kMaxTreeNodes,
-                                              "Most rows of one verification pass, the pending token included.");
+  const auto nodes =
+      section.optional_integer("max_nodes", "16; with a number as draft.length, that + 1", 1, kMaxTreeNodes,
+                               "Most rows of one verification pass, the pending token included. A fixed "
+                               "draft.length makes a chain; more nodes than that let a draft model add "
+                               "the likeliest siblings.");
   const int least = draft.length.value_or(0) + 1;
   if (nodes && *nodes < least) {
     section.refuse("max_nodes", fmt::format("expected at least {} (draft.length {} and the pending token), got {}",
                                             least, *draft.length, *nodes));
   }
-  draft.max_nodes = nodes ? static_cast<int>(*nodes) : std::max(kDefaultNodes, least);
+  draft.max_nodes = nodes ? static_cast<int>(*nodes) : draft.length ? least : kDefaultNodes;
   draft.min_probability = section.real(
       "min_probability", 0, {0, 1}, "A model draft stops early at a token that it gives less probability than this.");
 }
@@ -72,7 +75,7 @@ void read_ngram(const Options& section, DraftConfig& draft) {
   }
 }
 
-// What makes a step of a draft model cheaper.
+// What makes a step of a draft model cheaper, or possible at all.
 void read_draft_cost(const Options& section, DraftConfig& draft) {
   const auto rows = section.integer_or("head_rows", "all", std::nullopt, 1, kAnyCount,
                                        "Rows of the draft's output head to keep, besides those of end tokens and of "
@@ -89,18 +92,9 @@ void read_draft_cost(const Options& section, DraftConfig& draft) {
   draft.quantize = section.choice("quantize", "none", {"none", "q4_0", "q8_0"},
                                   "Converts the draft's larger matrices to this format at load; the answers keep the "
                                   "target's distribution whatever the draft is.");
-}
-
-// Keys of drafting features that have not landed: known, checked, and refused unless neutral.
-void read_draft_unlanded(const Options& section) {
-  const bool retokenize = section.boolean("retokenize", false,
-                                          "Lets a model with another vocabulary draft through text (not available in "
-                                          "this version).");
-  require_landed(section, "retokenize", !retokenize, "false");
-  const auto corpus = section.texts("corpus",
-                                    "Files or folders that n-gram drafts also learn from (not available in this "
-                                    "version).");
-  require_landed(section, "corpus", corpus.empty(), "[]");
+  draft.retokenize = section.boolean("retokenize", false,
+                                     "Lets a draft model with another vocabulary than the target's draft through text; "
+                                     "the answers stay the target's.");
 }
 
 DraftConfig read_draft(const Options& section) {
@@ -108,14 +102,16 @@ DraftConfig read_draft(const Options& section) {
   const auto kind = section.optional_choice(
       "kind", "hybrid if draft.model is set, else ngram", {"none", "model", "ngram", "recycle", "hybrid"},
       "What proposes tokens: nothing, a smaller model, repeats in the text, what the "
-      "target thought likely after the same token before, or model and repeats.");
+      "target thought likely after the same token before, or repeats and, where there are none, the model if "
+      "draft.model is set, else what the target thought likely.");
   draft.model = section
                     .path("model", "unset",
-                          "GGUF file of the smaller model, with the target's vocabulary; found like target.model.")
+                          "GGUF file of the smaller model; found like target.model. It has the target's vocabulary, or "
+                          "needs draft.retokenize.")
                     .value_or("");
   draft.kind = kind.value_or(draft.model.empty() ? "ngram" : "hybrid");
-  if (draft.uses_model() && draft.model.empty()) {
-    section.refuse("kind", draft.kind + " needs draft.model, the GGUF file of a smaller model, which is not set");
+  if (draft.kind == "model" && draft.model.empty()) {
+    section.refuse("kind", "model needs draft.model, the GGUF file of a smaller model, which is not set");
   }
   draft.context = to_int(section.optional_integer("context", "as the target", 16, kAnyCount,
                                                   "Most tokens that fit in the draft model's cache."));
@@ -125,7 +121,11 @@ DraftConfig read_draft(const Options& section) {
     draft.kv_cache = kv_type_of(*cache);
   }
   read_draft_cost(section, draft);
-  read_draft_unlanded(section);
+  draft.corpus =
+      section.texts("corpus",
+                    "Files or folders whose texts n-gram drafts (kinds ngram and hybrid) continue too, where "
+                    "they match longer than prompt and answer do; indexed once, at most 32 MiB of text in "
+                    "files of at most 8 MiB.");
   read_ngram(section.section("ngram"), draft);
   return draft;
 }
@@ -268,11 +268,14 @@ void find_file_of(const Options& options, std::string_view key, std::string& pat
   }
 }
 
-// The absolute path with links and dots of its folder resolved; the file's own name stays, for messages.
-fs::path resolved(const fs::path& path) {
-  std::error_code error;
-  fs::path folder = fs::weakly_canonical(fs::absolute(path, error).parent_path(), error);
-  return (error ? path.parent_path() : folder) / path.filename();
+void find_corpora_of(const Options& options, std::vector<std::string>& corpora) {
+  for (std::string& path : corpora) {
+    try {
+      path = find_corpus(path, options.base_folder("draft.corpus"));
+    } catch (const Error& error) {
+      options.refuse("draft.corpus", error.what());
+    }
+  }
 }
 
 // YAML double-quoted text.
@@ -288,6 +291,12 @@ std::string yaml_text(std::string_view text) {
     }
   }
   return yaml + '"';
+}
+
+std::string yaml_list(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + yaml_text(text);
+  return list;
 }
 
 template <typename T>
@@ -307,6 +316,8 @@ std::string draft_yaml(const DraftConfig& draft) {
   yaml += fmt::format("  head_rows: {}\n  head_ranking: {}\n  quantize: {}\n",
                       draft.head_rows ? fmt::to_string(*draft.head_rows) : "all", text_or_null(draft.head_ranking),
                       draft.quantize);
+  yaml += fmt::format("  retokenize: {}\n", draft.retokenize);
+  yaml += fmt::format("  corpus: [{}]\n", yaml_list(draft.corpus));
   yaml += fmt::format("  ngram:\n    min_match: {}\n    max_match: {}\n", draft.ngram_min_match, draft.ngram_max_match);
   return yaml;
 }
@@ -327,10 +338,9 @@ std::string sampling_yaml(const Config& config) {
 }
 
 std::string stop_yaml(const StopConfig& stop) {
-  std::string strings;
-  for (const std::string& text : stop.strings) strings += (strings.empty() ? "" : ", ") + yaml_text(text);
   return fmt::format("stop:\n  max_tokens: {}\n  strings: [{}]\n  token_ids: [{}]\n  time_limit_seconds: {}\n",
-                     stop.max_tokens, strings, fmt::join(stop.token_ids, ", "), or_null(stop.time_limit_seconds));
+                     stop.max_tokens, yaml_list(stop.strings), fmt::join(stop.token_ids, ", "),
+                     or_null(stop.time_limit_seconds));
 }
 
 }  // namespace
@@ -345,40 +355,11 @@ Config read_config(Options options) {
   if (!config.draft.head_ranking.empty()) {
     find_file_of(config.options, "draft.head_ranking", config.draft.head_ranking);
   }
+  find_corpora_of(config.options, config.draft.corpus);
   return config;
 }
 
 std::vector<OptionDoc> config_documentation() { return read_keys(Options()).options.documentation(); }
-
-std::string model_folder() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? std::string() : std::string(value);
-  };
-  std::string folder = variable("TANDEM_MODELS");
-  if (!folder.empty()) return folder;
-  const std::string home = variable("HOME");
-  return (home.empty() ? "." : home) + "/.cache/tandem/models";
-}
-
-std::string find_model(const std::string& value, const std::string& base_folder, ErrorKind kind) {
-  // A file name with a zero byte would be cut short by the system and name another file.
-  if (value.find('\0') != std::string::npos) fail(kind, "expected a file name, got one with a zero byte");
-  std::vector<fs::path> places = {fs::path(base_folder) / value};
-  if (value.find('/') == std::string::npos) places.push_back(fs::path(model_folder()) / value);
-  std::vector<std::string> tried;
-  for (const fs::path& place : places) {
-    std::error_code error;
-    const fs::file_status status = fs::status(place, error);
-    const fs::path path = resolved(place);
-    if (fs::exists(status) && !fs::is_directory(status)) return path.string();
-    const bool missing = status.type() == fs::file_type::not_found;
-    tried.push_back(path.string() + (missing                    ? ""
-                                     : fs::is_directory(status) ? " (a folder)"
-                                                                : " (" + error.message() + ")"));
-  }
-  fail(kind, "no file {}, tried {}", shown_text(value), joined_choices(tried));
-}
 
 std::string to_yaml(const Config& config) {
   std::string yaml = fmt::format("target:\n  model: {}\n  context: {}\n", text_or_null(config.target.model),

@@ -22,15 +22,18 @@ struct DraftConfig {
   std::string model;           // resolved path; empty = unset
   std::optional<int> context;  // unset: as the target
   std::optional<int> length;   // 0..63; unset: auto
-  int max_nodes = 16;          // 1..64, node 0 included; length + 1 if larger
+  int max_nodes = 16;          // 1..64, node 0 included; unset: 16, of a fixed length its chain
   double min_probability = 0;
-  std::optional<KvType> kv_cache;  // unset: as runtime.kv_cache
-  std::optional<int> head_rows;    // unset: all
-  std::string head_ranking;        // resolved path; empty = by id
-  std::string quantize = "none";   // none, q4_0, q8_0
+  std::optional<KvType> kv_cache;   // unset: as runtime.kv_cache
+  std::optional<int> head_rows;     // unset: all
+  std::string head_ranking;         // resolved path; empty = by id
+  std::string quantize = "none";    // none, q4_0, q8_0
+  std::vector<std::string> corpus;  // resolved files and folders
+  bool retokenize = false;          // the draft may have another vocabulary
   int ngram_min_match = 2, ngram_max_match = 64;
 
-  bool uses_model() const { return kind == "model" || kind == "hybrid"; }
+  bool uses_model() const { return kind == "model" || (kind == "hybrid" && !model.empty()); }
+  bool uses_ngram() const { return kind == "ngram" || kind == "hybrid"; }
 };
 
 struct VerifyConfig {

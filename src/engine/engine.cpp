@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "src/base/error.h"
-#include "src/base/stopwatch.h"
 
 namespace tandem {
 
@@ -17,7 +16,8 @@ Engine::Engine(EngineParts parts)
       verifier_(std::move(parts.verifier)),
       sampler_(std::move(parts.sampler)),
       prefill_chunk_(std::clamp(parts.prefill_chunk, 1, target_.max_rows())),
-      wanted_logprobs_(parts.logprobs) {
+      wanted_logprobs_(parts.logprobs),
+      clock_(*parts.clock) {
   const std::size_t rows = std::max(target_.max_rows(), kMaxTreeNodes);
   tokens_.reserve(rows);
   positions_.reserve(rows);
@@ -43,6 +43,7 @@ int Engine::start(std::span<const TokenId> prompt) {
   context_.push(prompt);
   metrics_ = {};
   tree_ = nullptr;
+  drafter_->begin();
   policy_->reset();
   return kept;
 }
@@ -50,7 +51,7 @@ int Engine::start(std::span<const TokenId> prompt) {
 bool Engine::prefill_chunk() {
   const int left = context_.size() - cache_.size();
   if (left == 0) return false;
-  const ScopedSeconds timer(metrics_.seconds.prefill);
+  const ScopedSeconds timer(metrics_.seconds.prefill, clock_);
   const int rows = std::min(left, prefill_chunk_);
   positions_.resize(rows);
   std::iota(positions_.begin(), positions_.end(), cache_.size());
@@ -66,7 +67,7 @@ bool Engine::prefill_chunk() {
 
 TokenId Engine::first_token() {
   assert(cache_.size() == context_.size());
-  const ScopedSeconds timer(metrics_.seconds.sample);
+  const ScopedSeconds timer(metrics_.seconds.sample, clock_);
   TokenTree alone(context_.tokens().back());
   verdict_ = verifier_->verify(alone, logits_, sampler_, context_);
   record_logprobs();
@@ -75,16 +76,16 @@ TokenId Engine::first_token() {
 }
 
 const TokenTree& Engine::propose(int wanted) {
-  const ScopedSeconds timer(metrics_.seconds.draft);
+  const ScopedSeconds timer(metrics_.seconds.draft, clock_);
   const int depth = std::min(wanted, room()) - 1;
   // A tree of n nodes takes n slots from the pending token on, even when most of them are rolled back.
   const int nodes = std::min(kMaxTreeNodes, cache_.capacity() - cache_.size());
-  policy_->begin_step({depth, nodes});
+  policy_->begin_step({depth, nodes, context_.size()});
   return drafter_->propose(context_, *policy_);
 }
 
 void Engine::verify_pass(const TokenTree& tree) {
-  const double start = now_seconds();
+  const double start = clock_.seconds();
   const int rows = tree.size();
   tokens_.resize(rows);
   positions_.resize(rows);
@@ -96,7 +97,7 @@ void Engine::verify_pass(const TokenTree& tree) {
   }
   logits_ = target_.forward({tokens_, positions_, ancestors_, std::span(rows_).first(static_cast<std::size_t>(rows))},
                             cache_);
-  const double seconds = now_seconds() - start;
+  const double seconds = clock_.seconds() - start;
   metrics_.seconds.verify += seconds;
   metrics_.seconds_by_rows[rows] += seconds;
   ++metrics_.steps_by_rows[rows];
@@ -125,7 +126,7 @@ std::span<const TokenId> Engine::step(int wanted) {
   assert(tree.token(0) == context_.tokens().back());
   verify_pass(tree);
   try {
-    const ScopedSeconds timer(metrics_.seconds.sample);
+    const ScopedSeconds timer(metrics_.seconds.sample, clock_);
     verdict_ = verifier_->verify(tree, logits_, sampler_, context_);
     record_logprobs();
   } catch (...) {  // a row without a usable number: the proposal's rows must not pass for committed ones
@@ -133,11 +134,11 @@ std::span<const TokenId> Engine::step(int wanted) {
     throw;
   }
   {
-    const ScopedSeconds timer(metrics_.seconds.rollback);
+    const ScopedSeconds timer(metrics_.seconds.rollback, clock_);
     cache_.keep_path(base, verdict_.path());
   }
   {
-    const ScopedSeconds timer(metrics_.seconds.draft);
+    const ScopedSeconds timer(metrics_.seconds.draft, clock_);
     drafter_->observe({tree, verdict_, logits_}, context_);
     policy_->observe(tree, verdict_);
     policy_->observe_seconds(propose_seconds, metrics_.seconds.verify - before.verify, tree.size());
@@ -148,7 +149,7 @@ std::span<const TokenId> Engine::step(int wanted) {
 }
 
 void Engine::cut(int count) {
-  const ScopedSeconds timer(metrics_.seconds.rollback);
+  const ScopedSeconds timer(metrics_.seconds.rollback, clock_);
   context_.pop(count);
   cache_.truncate(std::min(cache_.size(), context_.size()));
   metrics_.cut += count;
@@ -161,18 +162,26 @@ void Engine::reset() {
   drafter_->reset();
 }
 
-double Engine::measure_single_row() {
+double Engine::measure_pass(int rows) {
   const int base = cache_.size();
-  if (base >= cache_.capacity()) return 0;
+  tokens_.assign(rows, 0);  // any ids do: time does not depend on what the tokens say
+  positions_.resize(rows);
+  std::iota(positions_.begin(), positions_.end(), base);
+  ancestors_.resize(rows);
+  for (int i = 0; i < rows; ++i) ancestors_[i] = ~std::uint64_t{0} >> (kMaxTreeNodes - 1 - i);
+  const double start = clock_.seconds();
+  logits_ = target_.forward({tokens_, positions_, ancestors_, std::span(rows_).first(static_cast<std::size_t>(rows))},
+                            cache_);
+  const double seconds = clock_.seconds() - start;
+  cache_.truncate(base);
+  return seconds;
+}
+
+double Engine::measure_single_row() {
+  if (cache_.size() >= cache_.capacity()) return 0;
   double best = 0;
-  const TokenId token = 0;
-  const Position position = base;
-  const int row = 0;
   for (int repeat = 0; repeat < 4; ++repeat) {  // the first warms caches and scratch
-    const double start = now_seconds();
-    target_.forward({{&token, 1}, {&position, 1}, {}, {&row, 1}}, cache_);
-    const double seconds = now_seconds() - start;
-    cache_.truncate(base);
+    const double seconds = measure_pass(1);
     if (repeat > 0) best = repeat == 1 ? seconds : std::min(best, seconds);
   }
   return best;

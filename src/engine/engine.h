@@ -6,6 +6,7 @@
 
 #include "draft/drafter.h"
 #include "src/base/metrics.h"
+#include "src/base/stopwatch.h"
 #include "src/model/language_model.h"
 #include "src/sample/logprobs.h"
 #include "verify/verifier.h"
@@ -20,7 +21,8 @@ struct EngineParts {
   std::unique_ptr<Verifier> verifier;
   Sampler sampler;
   int prefill_chunk;
-  int logprobs = 0;  // best alternatives to record with each committed token; 0 records nothing
+  int logprobs = 0;                      // best alternatives to record with each committed token; 0 records nothing
+  const Clock* clock = &steady_clock();  // outlives the engine
 };
 
 // One sequence. Invariant between calls: the target's cache holds the first cache().size() tokens of context(), and
@@ -66,10 +68,14 @@ class Engine {
   Metrics& metrics() { return metrics_; }
   Drafter& drafter() { return *drafter_; }
   const Verifier& verifier() const { return *verifier_; }
+  const Clock& clock() const { return clock_; }
 
   // Seconds of one row of the target at the present cache size: best of a few passes, rolled back. For estimates in
   // reports.
   double measure_single_row();
+  // Seconds of one pass over a chain of `rows` <= room() rows there, with the logits of all; rolled back. Overwrites
+  // last_logits().
+  double measure_pass(int rows);
 
  private:
   const TokenTree& propose(int wanted);
@@ -84,6 +90,7 @@ class Engine {
   Sampler sampler_;
   int prefill_chunk_;
   int wanted_logprobs_;
+  const Clock& clock_;
   Context context_;
   Metrics metrics_;
   const TokenTree* tree_ = nullptr;

@@ -31,13 +31,13 @@ std::string file_sha256(const std::string& path) {
   const FileIdentity file = identity_of(path);
   nlohmann::json memory = read_user_cache(kMemory);
   const auto known = memory.find(file.path);
-  if (known != memory.end() && known->is_object() && (*known)["size"] == file.size && (*known)["time"] == file.time &&
-      (*known)["sha256"].is_string()) {
+  if (known != memory.end() && known->is_object() && (*known)["size"] == file.size &&
+      (*known)["time"] == file.nanoseconds_since_1970 && (*known)["sha256"].is_string()) {
     return (*known)["sha256"];
   }
   const MappedFile mapped(path);
   const std::string hex = sha256(mapped.bytes().data(), mapped.bytes().size());
-  memory[file.path] = {{"size", file.size}, {"time", file.time}, {"sha256", hex}};
+  memory[file.path] = {{"size", file.size}, {"time", file.nanoseconds_since_1970}, {"sha256", hex}};
   write_user_cache(kMemory, memory);
   return hex;
 }

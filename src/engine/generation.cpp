@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "src/base/stopwatch.h"
-
 namespace tandem {
 
 std::string_view name_of(StopReason reason) {
@@ -28,7 +26,7 @@ Generation::Generation(Engine& engine, const Tokenizer& tokenizer, std::span<con
     : engine_(engine),
       rules_(std::move(rules)),
       stream_(tokenizer, rules_.end_ids, rules_.strings),
-      start_seconds_(now_seconds()) {
+      start_seconds_(engine_.clock().seconds()) {
   result_.cached_tokens = engine_.start(prompt);
   result_.prompt_tokens = static_cast<int>(prompt.size());
 }
@@ -46,7 +44,7 @@ bool Generation::advance() {
       if (before_step()) return false;
     }
     const TokenId first = engine_.first_token();
-    first_token_seconds_ = now_seconds();
+    first_token_seconds_ = engine_.clock().seconds();
     return accept({&first, 1});
   }
   if (before_step()) return false;
@@ -55,7 +53,7 @@ bool Generation::advance() {
 
 // Ends the answer when time is up or the user cancelled.
 bool Generation::before_step() {
-  if (rules_.time_limit_seconds && now_seconds() - start_seconds_ >= *rules_.time_limit_seconds) {
+  if (rules_.time_limit_seconds && engine_.clock().seconds() - start_seconds_ >= *rules_.time_limit_seconds) {
     finish(StopReason::time);
   } else if (rules_.cancel != nullptr && rules_.cancel->load()) {
     finish(StopReason::cancel);
@@ -83,7 +81,7 @@ bool Generation::accept(std::span<const TokenId> committed) {
 
 void Generation::finish(StopReason reason) {
   finished_ = true;
-  const double now = now_seconds();
+  const double now = engine_.clock().seconds();
   result_.stop_reason = reason;
   result_.text = stream_.text();
   result_.metrics = engine_.metrics();

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "src/base/error.h"
+#include "src/engine/draft_economics.h"
 #include "src/engine/file_hash.h"
 
 namespace tandem {
@@ -30,6 +31,8 @@ Json counts_json(const DraftCounts& c) {
   return {{"proposed", c.proposed},
           {"tested", c.tested},
           {"accepted", c.accepted},
+          {"rejected", c.rejected},
+          {"untested", c.untested},
           {"acceptance_rate", number(ratio(static_cast<double>(c.accepted), static_cast<double>(c.tested)))}};
 }
 
@@ -48,10 +51,9 @@ Json by_depth(const Metrics& m, std::int64_t DraftCounts::*field) {
 }
 
 Json by_source(const Metrics& m) {
-  static constexpr const char* kNames[kDraftSources] = {"none", "model", "ngram", "recycle", "other"};
   Json sources = Json::object();
   for (int i = 0; i < kDraftSources; ++i) {
-    if (m.by_source[i].proposed > 0) sources[kNames[i]] = counts_json(m.by_source[i]);
+    if (m.by_source[i].proposed > 0) sources[std::string(kDraftSourceNames[i])] = counts_json(m.by_source[i]);
   }
   return sources;
 }
@@ -121,43 +123,39 @@ Json model_json(const ModelFile& model, KvType kv_type) {
           {"kv_cache", name_of(kv_type)}};
 }
 
-Json costs_json(const CostTable& costs) {
-  const auto list = [](const std::vector<RowSeconds>& curve) {
-    Json points = Json::array();
-    for (const RowSeconds& point : curve) points.push_back({{"rows", point.rows}, {"seconds", point.seconds}});
-    return points;
-  };
-  return {{"origin", costs.origin}, {"target", list(costs.target)}, {"draft", list(costs.draft)}};
+Json corpus_json(const CorpusUse& corpus) {
+  Json skipped = Json::array();
+  for (const std::string& name : corpus.skipped) skipped.push_back(to_valid_utf8(name));
+  return {{"origin", corpus.origin},
+          {"files", corpus.files},
+          {"tokens", corpus.tokens()},
+          {"bytes", corpus.index->bytes()},
+          {"skipped", skipped}};
 }
 
-// Expected tokens a step of a chain of `length` drafts accepted with probability `a` each (algorithms.md section 1).
-double expected_tokens(double a, double length) {
-  return a >= 1 ? length + 1 : (1 - std::pow(a, length + 1)) / (1 - a);
-}
-
-// The acceptance rate at which steps that cost `cost` plain tokens pay for themselves; above 1: never.
-double break_even(double cost, double length) {
-  if (expected_tokens(1, length) < cost) return INFINITY;
-  double low = 0, high = 1;
-  for (int i = 0; i < 50; ++i) {
-    const double middle = (low + high) / 2;
-    (expected_tokens(middle, length) < cost ? low : high) = middle;
-  }
-  return high;
-}
-
-// Seconds of a pass over one row, and where they were measured.
+// Seconds of a pass over one row, and where they come from.
 struct SingleRow {
   double seconds;
-  const char* where;
+  std::string where;
 };
 
-// The answer's own passes without a draft tell most; with few of them, the measurement at load has to do.
+// The answer's own passes without a draft tell most. With few of them its other passes do, by the shape of T(rows);
+// so a table saved in another state of the machine's memory does not mislead.
 SingleRow single_row(const Metrics& m, const Session& session) {
   constexpr int kEnough = 4;
   const auto passes = m.steps_by_rows[1];
-  if (passes < kEnough) return {session.single_row_seconds(), "at load"};
-  return {m.seconds_by_rows[1] / static_cast<double>(passes), "in this answer"};
+  if (passes >= kEnough)
+    return {m.seconds_by_rows[1] / static_cast<double>(passes), "passes of one row in this answer"};
+  if (!session.costs()) return {session.single_row_seconds(), "passes of one row at load"};
+  const CostTable& table = *session.costs();
+  const PassCosts costs(table.target);
+  double expected = 0, taken = 0;
+  for (int rows = 1; rows <= kMaxTreeNodes; ++rows) {
+    expected += static_cast<double>(m.steps_by_rows[rows]) * costs.seconds(rows);
+    taken += m.seconds_by_rows[rows];
+  }
+  return {costs.seconds(1) * (expected > 0 ? taken / expected : 1),
+          fmt::format("T(rows), {} {}", table.origin(), table.measured_at_text())};
 }
 
 std::string reason_sentence(const GenerationResult& r, const Session& session) {
@@ -174,6 +172,18 @@ std::string reason_sentence(const GenerationResult& r, const Session& session) {
 }
 
 }  // namespace
+
+Json costs_json(const CostTable& costs) {
+  const auto list = [](const std::vector<RowSeconds>& curve) {
+    Json points = Json::array();
+    for (const RowSeconds& point : curve) points.push_back({{"rows", point.rows}, {"seconds", point.seconds}});
+    return points;
+  };
+  return {{"origin", costs.origin()},
+          {"measured_at", costs.measured_at_text()},
+          {"target", list(costs.target)},
+          {"draft", list(costs.draft)}};
+}
 
 Json settings_json(const Session& session) {
   const Config& c = session.config();
@@ -194,6 +204,7 @@ Json settings_json(const Session& session) {
                    {"lossless", session.lossless()},
                    {"draft_kind", c.draft.kind},
                    {"draft_length", c.draft.length ? Json(*c.draft.length) : Json("auto")},
+                   {"corpus", session.corpus() ? corpus_json(*session.corpus()) : Json(nullptr)},
                    {"cost_table", session.costs() ? costs_json(*session.costs()) : Json(nullptr)}};
   settings["effective_yaml"] = to_valid_utf8(effective);
   return settings;
@@ -214,6 +225,8 @@ Json to_json(const GenerationResult& r, const Session& session) {
                {"proposed", m.total.proposed},
                {"tested", m.total.tested},
                {"accepted", m.total.accepted},
+               {"rejected", m.total.rejected},
+               {"untested", m.total.untested},
                {"cut", m.cut},
                {"acceptance_rate", number(acceptance(m))},
                {"mean_accepted_length", number(mean_length(m))},
@@ -238,6 +251,8 @@ Json totals_json(const std::vector<GenerationResult>& results, const Session& se
           {"proposed", t.metrics.total.proposed},
           {"tested", t.metrics.total.tested},
           {"accepted", t.metrics.total.accepted},
+          {"rejected", t.metrics.total.rejected},
+          {"untested", t.metrics.total.untested},
           {"cut", t.metrics.cut},
           {"acceptance_rate", number(acceptance(t.metrics))},
           {"mean_accepted_length", number(mean_length(t.metrics))},
@@ -270,7 +285,7 @@ std::string explanation(const GenerationResult& r, const Session& session) {
       (m.seconds.draft + m.seconds.verify + m.seconds.sample + m.seconds.rollback) / static_cast<double>(m.steps);
   const double even = break_even(step / single, length);
   return fmt::format(
-      "about {:.2f}x plain, estimated from passes of one row {} ({:.1f} ms); acceptance {:.2f} at mean length {:.2f}; "
+      "about {:.2f}x plain, estimated from {} ({:.1f} ms a row); acceptance {:.2f} at mean length {:.2f}; "
       "break-even {}",
       single / *r.tpot_seconds, row.where, 1e3 * row.seconds, acceptance(m).value_or(0), mean_length(m).value_or(1),
       std::isfinite(even) ? fmt::format("{:.2f}", even) : std::string("not reachable at this length"));

@@ -5,9 +5,11 @@
 
 #include "draft/auto_length.h"
 #include "draft/head_ranking.h"
+#include "draft/retokenize_text.h"
 #include "kernels/registry.h"
 #include "src/base/error.h"
 #include "src/base/stopwatch.h"
+#include "src/text/vocabulary_pair.h"
 
 namespace tandem {
 namespace {
@@ -29,6 +31,12 @@ std::uint64_t random_seed() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
+// Under these rules the draws of a step depend on how much was drafted, so a fixed seed gives one text only if nothing
+// that a clock says decides about it.
+bool text_depends_on_lengths(const EngineChoice& choice) {
+  return choice.sampling.temperature > 0 && choice.rule != "coupled";
+}
+
 }  // namespace
 
 std::unique_ptr<ThreadPool> make_pool(int threads) {
@@ -43,15 +51,14 @@ Session::Session(Config config, bool reference, const DrafterFactory& make)
   backend_ = make_backend(reference ? "reference" : config_.runtime.backend, *pool_);
   open_models();
   load(make);
-  single_row_seconds_ = engine_->measure_single_row();
+  if (config_.draft.kind != "none" && !costs_) single_row_seconds_ = engine_->measure_single_row();
 }
 
 void Session::open_models() {
   target_ = open_model(config_.target.model);
   if (config_.draft.uses_model()) {
     draft_ = open_model(config_.draft.model);
-    require_same_vocabulary(target_.tokenizer->vocabulary(), draft_->tokenizer->vocabulary(), target_.file->name(),
-                            draft_->file->name());
+    pair_vocabularies();
   }
   const int vocabulary = target_.tokenizer->vocabulary().size();
   for (const TokenId id : config_.stop.token_ids) {
@@ -73,6 +80,16 @@ void Session::open_models() {
   if (wants_chat) template_ = make_chat_template(target_.template_text, target_.file->name());
 }
 
+void Session::pair_vocabularies() {
+  const Vocabulary &target = target_.tokenizer->vocabulary(), &draft = draft_->tokenizer->vocabulary();
+  if (!config_.draft.retokenize) {
+    require_same_vocabulary(target, draft, target_.file->name(), draft_->file->name());
+  } else if (compare_vocabularies(target, draft, 0).match() != VocabularyMatch::different) {
+    config_.options.refuse("draft.retokenize", fmt::format("{} has the vocabulary of {} and drafts better without it",
+                                                           draft_->file->name(), target_.file->name()));
+  }
+}
+
 void Session::load(const DrafterFactory& make) {
   const int context = checked_context(config_.target.context, kDefaultContext, config_, "target.context", target_);
   target_model_ =
@@ -83,16 +100,37 @@ void Session::load(const DrafterFactory& make) {
   context_ = context;
   usable_ = usable_tokens(target_);
   make_drafter_ = make;
+  load_corpus();
   drafter_setup_ = drafter_setup(context);
   if (!config_.draft.length && config_.draft.kind != "none") {
-    costs_ = cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
+    costs_ = pass_costs();
   }
   engine_ = std::make_unique<Engine>(make_engine(configured_engine()));
 }
 
-EngineChoice Session::configured_engine() const {
-  return {.draft_kind = config_.draft.kind,
-          .sampling = config_.sampling,
+void Session::load_corpus() {
+  if (config_.draft.corpus.empty() || !config_.draft.uses_ngram()) return;
+  try {
+    corpus_ = tandem::load_corpus(config_.draft.corpus, *target_.tokenizer);
+  } catch (const Error& error) {
+    config_.options.refuse("draft.corpus", error.what());
+  }
+}
+
+CostTable Session::pass_costs() const {
+  if (costs_) return *costs_;
+  return cost_table(target_, *target_model_, draft_ ? &*draft_ : nullptr, draft_model_.get());
+}
+
+bool Session::text_depends_on_lengths() const { return tandem::text_depends_on_lengths(configured_engine()); }
+
+EngineChoice Session::engine_for(const Config& config) const {
+  return {.draft_kind = config.draft.kind,
+          .draft_length = config.draft.length,
+          .max_nodes = config.draft.max_nodes,
+          .min_probability = config.draft.min_probability,
+          .rule = config.verify.rule,
+          .sampling = config.sampling,
           .seed = seed_,
           .context = context_,
           .target = target_model_.get(),
@@ -102,20 +140,21 @@ EngineChoice Session::configured_engine() const {
 
 Engine Session::make_engine(EngineChoice choice) const {
   const Noise noise{choice.seed, 0};
-  std::unique_ptr<Verifier> verifier =
-      choice.verifier ? std::move(choice.verifier) : make_verifier(config_.verify.rule);
+  std::unique_ptr<Verifier> verifier = choice.verifier ? std::move(choice.verifier) : make_verifier(choice.rule);
   DrafterSetup setup = drafter_setup_;
   setup.kind = choice.draft_kind;
   setup.sampling = choice.sampling;
   setup.noise = noise;
   setup.draw = verifier->draft_draw();
   setup.model = choice.draft;
-  setup.context = std::min(setup.context, choice.context);
+  // Tokens of the draft are as many as the target's only where they are the same.
+  if (setup.draft_words == nullptr) setup.context = std::min(setup.context, choice.context);
+  std::unique_ptr<LengthPolicy> policy = make_policy(choice);
   return Engine({
       .target = choice.target,
       .cache = choice.target->make_cache(choice.context, target_kv_type_),
       .drafter = make_drafter_(setup),
-      .policy = make_policy(choice),
+      .policy = choice.wrap_policy ? choice.wrap_policy(std::move(policy)) : std::move(policy),
       .verifier = std::move(verifier),
       .sampler = Sampler(choice.sampling, noise, usable_),
       .prefill_chunk = config_.runtime.prefill_chunk,
@@ -138,7 +177,8 @@ WeightOptions Session::draft_weights(const TokenMask& usable) const {
       config_.options.refuse("draft.head_ranking", error.what());
     }
   }
-  const std::vector<TokenId> ends = stop_rules().end_ids;
+  const std::vector<TokenId> ends =
+      config_.draft.retokenize ? end_ids(draft_->tokenizer->vocabulary()) : stop_rules().end_ids;
   options.head_tokens = kept_head_tokens(*config_.draft.head_rows, ranking, ends, usable, vocabulary);
   return options;
 }
@@ -147,32 +187,37 @@ DrafterSetup Session::drafter_setup(int context) {
   DrafterSetup setup;
   setup.min_match = config_.draft.ngram_min_match;
   setup.max_match = config_.draft.ngram_max_match;
+  if (corpus_) setup.corpus = corpus_->index;
   setup.context = context;
-  setup.mask = usable_tokens(target_, draft_ ? &*draft_ : nullptr);
+  const bool retokenize = draft_ && config_.draft.retokenize;
+  setup.mask = usable_tokens(target_, draft_ && !retokenize ? &*draft_ : nullptr);
   if (draft_) {
-    setup.context =
-        std::min(context, checked_context(config_.draft.context, context, config_, "draft.context", *draft_));
+    const int wanted = checked_context(config_.draft.context, context, config_, "draft.context", *draft_);
+    setup.context = retokenize ? wanted : std::min(context, wanted);
+    TokenMask drawable = setup.mask;
+    if (retokenize) {
+      setup.target_words = target_.tokenizer.get();
+      setup.draft_words = draft_->tokenizer.get();
+      drawable = drafting_mask(*draft_->tokenizer);
+    }
     draft_model_ = std::make_unique<Transformer>(draft_->spec, *draft_->file, *backend_, config_.runtime.prefill_chunk,
-                                                 setup.context, draft_weights(setup.mask));
+                                                 setup.context, draft_weights(drawable));
     setup.kv_type = draft_kv_type_;
   }
   return setup;
 }
 
-// Under these rules the draws of a step depend on how much was drafted, so a fixed seed gives one text only if nothing
-// that a clock says decides about it.
-bool Session::text_depends_on_lengths() const {
-  return config_.sampling.temperature > 0 && config_.verify.rule != "coupled";
-}
-
 std::unique_ptr<LengthPolicy> Session::make_policy(const EngineChoice& choice) const {
-  const DraftConfig& draft = config_.draft;
-  if (draft.length) return std::make_unique<FixedLength>(*draft.length, draft.max_nodes, draft.min_probability);
-  if (!costs_ || choice.draft_kind == "none") return std::make_unique<FixedLength>(0, 1, 0);
+  if (choice.draft_kind == "none") return std::make_unique<FixedLength>(0, 1, 0);
+  if (choice.draft_length) {
+    const DraftShape shape = choice.max_nodes > *choice.draft_length + 1 ? DraftShape::tree : DraftShape::chain;
+    return std::make_unique<FixedLength>(*choice.draft_length, choice.max_nodes, choice.min_probability, shape);
+  }
+  if (!costs_) fail(ErrorKind::config, "draft.length: auto needs costs, and this session has measured none");
   // What stands in for the models says nothing of their times.
   const bool own_models = choice.target == target_model_.get();
-  const bool refresh = own_models && !(config_.seed && text_depends_on_lengths());
-  return std::make_unique<AutoLength>(costs_->model(), draft.max_nodes, draft.min_probability, refresh);
+  const bool refresh = own_models && !(config_.seed && tandem::text_depends_on_lengths(choice));
+  return std::make_unique<AutoLength>(costs_->model(), choice.max_nodes, choice.min_probability, refresh);
 }
 
 std::vector<TokenId> Session::encode_raw(std::string_view text) const {

@@ -8,6 +8,7 @@
 
 #include "draft/registry.h"
 #include "src/engine/config.h"
+#include "src/engine/corpus_files.h"
 #include "src/engine/cost_table.h"
 #include "src/engine/engine.h"
 #include "src/engine/generation.h"
@@ -20,12 +21,18 @@ namespace tandem {
 // What an engine over a session's models may have otherwise than the session's own.
 struct EngineChoice {
   std::string draft_kind;
+  std::optional<int> draft_length;  // unset: auto
+  int max_nodes;
+  double min_probability;
+  std::string rule;
   SamplingOptions sampling;
   std::uint64_t seed;
   int context;                         // tokens of its cache, at most the session's
   LanguageModel* target;               // the session's, or what stands in for it; outlives the engine
   LanguageModel* draft;                // the same; null without a draft model
-  std::unique_ptr<Verifier> verifier;  // null: the configured rule
+  std::unique_ptr<Verifier> verifier;  // null: the one that `rule` names
+  // Makes the policy that runs of the one that was chosen, e.g. one that takes notes; empty: that one itself.
+  std::function<std::unique_ptr<LengthPolicy>(std::unique_ptr<LengthPolicy>)> wrap_policy{};
 };
 
 class Session {
@@ -49,32 +56,47 @@ class Session {
 
   Engine& engine() { return *engine_; }
   // The choice that gives the session's own engine, for callers to change.
-  EngineChoice configured_engine() const;
-  // One more engine over the session's models, with caches and a drafter of its own; the session outlives it.
+  EngineChoice configured_engine() const { return engine_for(config_); }
+  // The choice that gives an engine as `config` says, which may differ from the session's own in drafts (but not in
+  // their model and n-grams), rule and sampling.
+  EngineChoice engine_for(const Config& config) const;
+  // One more engine over the session's models, with caches and a drafter of its own; the session outlives it. Throws
+  // Error(config) for a length of auto where the session's own is fixed: nothing was measured then.
   Engine make_engine(EngineChoice choice) const;
   const Tokenizer& tokenizer() const { return *target_.tokenizer; }
   const Config& config() const { return config_; }
   const ModelFile& target() const { return target_; }
   const ModelFile* draft() const { return draft_ ? &*draft_ : nullptr; }
+  const Transformer* draft_model() const { return draft_model_.get(); }  // null without one
   const Backend& backend() const { return *backend_; }
   std::uint64_t seed() const { return seed_; }
   int context() const { return engine_->cache().capacity(); }
   KvType target_kv_type() const { return target_kv_type_; }
   bool lossless() const { return engine_->verifier().lossless(); }
+  // Whether the text of a seed is another one when other lengths are drafted.
+  bool text_depends_on_lengths() const;
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
-  double single_row_seconds() const { return single_row_seconds_; }  // T(1) at an empty cache, measured at load
+  // T(1) at an empty cache, measured at load; 0 where costs() say it or nothing is drafted.
+  double single_row_seconds() const { return single_row_seconds_; }
   // The costs behind draft.length auto; nothing where that decides nothing.
   const std::optional<CostTable>& costs() const { return costs_; }
+  // What drafts may continue beside the sequence; nothing without draft.corpus, or where no n-gram drafts are made.
+  const std::optional<CorpusUse>& corpus() const { return corpus_; }
+  // What the user should know of the loading; empty = nothing.
+  std::string warning() const { return corpus_ ? corpus_->warning() : ""; }
+  // The costs of this session's models, whether or not it had a use for them: saved ones, or measured now.
+  CostTable pass_costs() const;
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
 
  private:
   void open_models();
+  void pair_vocabularies();
   void load(const DrafterFactory& make);
+  void load_corpus();
   WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context);
   std::unique_ptr<LengthPolicy> make_policy(const EngineChoice& choice) const;
-  bool text_depends_on_lengths() const;
 
   Config config_;
   bool reference_;
@@ -89,6 +111,7 @@ class Session {
   TokenMask usable_;            // ids that may be drawn
   int context_ = 0;
   std::optional<CostTable> costs_;
+  std::optional<CorpusUse> corpus_;
   std::unique_ptr<Engine> engine_;
   std::uint64_t seed_ = 0;
   KvType target_kv_type_ = KvType::f16, draft_kv_type_ = KvType::f16;

@@ -97,21 +97,7 @@ std::string_view name_of(NodeStatus status) {
   return "not tested";
 }
 
-std::string_view name_of(DraftSource source) {
-  switch (source) {
-    case DraftSource::model:
-      return "model";
-    case DraftSource::ngram:
-      return "ngram";
-    case DraftSource::recycle:
-      return "recycle";
-    case DraftSource::other:
-      return "other";
-    case DraftSource::none:
-      break;
-  }
-  return "none";
-}
+std::string_view name_of(DraftSource source) { return kDraftSourceNames[static_cast<std::size_t>(source)]; }
 
 std::string_view name_of(DrawKind kind) {
   return kind == DrawKind::plain ? "plain" : kind == DrawKind::bonus ? "bonus" : "correction";

@@ -16,7 +16,11 @@ double bits_a_value(Format format) {
 class Loader {
  public:
   Loader(const GgufFile& file, Backend& backend, std::optional<Format> quantize)
-      : file_(file), backend_(backend), quantize_(quantize) {}
+      : file_(file), backend_(backend), quantize_(quantize) {
+    if (quantize && *quantize != Format::q4_0 && *quantize != Format::q8_0) {
+      fail(ErrorKind::config, "quantize: expected Q4_0 or Q8_0, got {}", format_info(*quantize).name);
+    }
+  }
 
   std::unique_ptr<Weight> matrix(const std::string& name, int rows, int columns, WeightUse use = WeightUse::matmul) {
     const GgufTensor& tensor = file_.require(name, rows, columns);
@@ -34,31 +38,45 @@ class Loader {
   // These rows of a matrix (all of them when there are none), in the format wanted where that is smaller.
   std::unique_ptr<Weight> converted(const GgufTensor& tensor, std::span<const TokenId> kept) {
     const int rows = kept.empty() ? static_cast<int>(tensor.rows()) : static_cast<int>(kept.size());
-    const auto columns = static_cast<std::size_t>(tensor.columns());
-    const std::size_t source_bytes = encoded_bytes(tensor.format, columns);
     const Format format = quantizes(tensor) ? *quantize_ : tensor.format;
-    const std::size_t row_bytes = encoded_bytes(format, columns);
-    std::vector<std::byte> data(row_bytes * static_cast<std::size_t>(rows));
-    std::vector<float> values(columns);
-    for (int i = 0; i < rows; ++i) {
-      const auto from = static_cast<std::size_t>(kept.empty() ? i : kept[static_cast<std::size_t>(i)]);
-      const std::span<const std::byte> source = tensor.data.subspan(from * source_bytes, source_bytes);
-      const std::span<std::byte> out = std::span(data).subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
-      if (format == tensor.format) {
-        std::copy(source.begin(), source.end(), out.begin());
-      } else {
-        decode_blocks(tensor.format, source, values);
-        encode_blocks(format, values, out);
-      }
-    }
+    const std::size_t bytes = encoded_bytes(format, static_cast<std::size_t>(tensor.columns())) * rows;
+    if (data_.size() < bytes) data_.resize(bytes);
+    const std::span<std::byte> data = std::span(data_).first(bytes);
+    convert_rows(tensor, kept, format, data);
     file_.mapping().release(tensor.data);
-    return backend_.load({format, rows, static_cast<int>(columns), data, nullptr}, WeightUse::matmul);
+    return backend_.load({format, rows, static_cast<int>(tensor.columns()), data, nullptr}, WeightUse::matmul);
   }
 
  private:
+  // A row is converted alone, so its bytes do not depend on how the rows are split over the threads.
+  void convert_rows(const GgufTensor& tensor, std::span<const TokenId> kept, Format format, std::span<std::byte> out) {
+    const auto columns = static_cast<std::size_t>(tensor.columns());
+    const std::size_t source_bytes = encoded_bytes(tensor.format, columns), row_bytes = encoded_bytes(format, columns);
+    const int rows = static_cast<int>(out.size() / row_bytes);
+    ThreadPool& pool = backend_.pool();
+    if (format != tensor.format) values_.resize(std::max(values_.size(), columns * pool.threads()));
+    pool.run([&](int thread) {
+      const std::span<float> values = std::span(values_).subspan(columns * thread);
+      const auto [first, last] = pool.share(rows, thread);
+      for (int i = first; i < last; ++i) {
+        const auto from = static_cast<std::size_t>(kept.empty() ? i : kept[static_cast<std::size_t>(i)]);
+        const std::span<const std::byte> source = tensor.data.subspan(from * source_bytes, source_bytes);
+        const std::span<std::byte> row = out.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
+        if (format == tensor.format) {
+          std::ranges::copy(source, row.begin());
+        } else {
+          decode_blocks(tensor.format, source, values.first(columns));
+          encode_blocks(format, values.first(columns), row);
+        }
+      }
+    });
+  }
+
   const GgufFile& file_;
   Backend& backend_;
   std::optional<Format> quantize_;
+  std::vector<std::byte> data_;  // of the matrix at hand, as large as the largest so far
+  std::vector<float> values_;    // a row for each thread
 };
 
 LayerWeights load_layer(Loader& load, const ModelSpec& spec, int layer) {

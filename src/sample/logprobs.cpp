@@ -6,20 +6,10 @@
 #include <limits>
 
 #include "src/sample/exponential.h"
+#include "src/sample/ranked.h"
 #include "src/sample/row_scan.h"
 
 namespace tandem {
-namespace {
-
-// Puts a token behind all that are no worse; the weakest of a full list falls out.
-void insert(TokenLogprobs& out, TokenLogprob token, int most) {
-  int place = out.count < most ? out.count++ : most - 1;
-  for (; place > 0 && out.best[place - 1].logprob < token.logprob; --place) out.best[place] = out.best[place - 1];
-  out.best[place] = token;
-}
-
-}  // namespace
-
 double log_sum_exp(std::span<const float> logits) {
   const double top = largest(logits);
   if (std::isinf(top)) return top;
@@ -40,13 +30,15 @@ TokenLogprobs token_logprobs(std::span<const float> logits, TokenId drawn, int c
   TokenLogprobs out;
   out.drawn = {drawn, logits[static_cast<std::size_t>(drawn)] - normaliser};
   if (count == 0) return out;
+  const std::span<TokenLogprob> best = std::span(out.best).first(static_cast<std::size_t>(count));
   float bar = -std::numeric_limits<float>::infinity();
   for (const TokenRun& run : mask.runs()) {
     const TokenId end = std::min(run.end, static_cast<TokenId>(logits.size()));
     if (run.begin >= end) break;
     const auto values = logits.subspan(static_cast<std::size_t>(run.begin), static_cast<std::size_t>(end - run.begin));
     each_above(values, bar, [&](std::size_t i) {
-      insert(out, {run.begin + static_cast<TokenId>(i), values[i]}, count);
+      insert_ranked(best, out.count, {run.begin + static_cast<TokenId>(i), values[i]},
+                    [](const TokenLogprob& a, const TokenLogprob& b) { return a.logprob > b.logprob; });
       if (out.count == count) bar = static_cast<float>(out.best[count - 1].logprob);
     });
   }

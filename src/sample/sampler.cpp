@@ -147,6 +147,31 @@ Sampler::Candidate Sampler::best(std::span<const float> logits) const {
   return best;
 }
 
+int Sampler::best_tokens(std::span<const float> logits, const Context& context, std::span<RankedToken> out) {
+  adjusted_ = adjuster_.adjust(logits, context.tokens(), mask_);
+  const auto beats = [](const RankedToken& a, const RankedToken& b) {
+    return a.value != b.value ? a.value > b.value : a.token < b.token;
+  };
+  int count = 0;
+  float bar = kLowest;  // of the tokens that nothing adjusts: those of equal value come in ascending order
+  walk(
+      logits,
+      [&](TokenId begin, std::span<const float> run) {
+        each_above(run, bar, [&](std::size_t i) {
+          insert_ranked(out, count, {begin + static_cast<TokenId>(i), run[i]}, beats);
+          if (count == static_cast<int>(out.size())) bar = static_cast<float>(out.back().value);
+        });
+      },
+      [](const AdjustedLogit&) {});
+  for (const AdjustedLogit& adjusted : adjusted_) {
+    const RankedToken token{adjusted.token, adjusted.logit};
+    if (!(adjusted.logit > -kInfinity)) continue;
+    if (count < static_cast<int>(out.size()) || beats(token, out.back())) insert_ranked(out, count, token, beats);
+  }
+  if (count == 0) fail_row(logits, context);
+  return count;
+}
+
 // Fills `out` with the top_k best usable logits above -inf. A buffer of twice top_k is cut back whenever it is full,
 // and its weakest survivor becomes the bar for the rest of the row: one pass in which nearly every token of a large
 // vocabulary fails the first comparison. The adjusted logits, few and not all of them floats, come last.

@@ -9,6 +9,7 @@
 #include "src/base/random.h"
 #include "src/sample/context.h"
 #include "src/sample/logit_adjuster.h"
+#include "src/sample/ranked.h"
 #include "src/sample/sampling_options.h"
 #include "src/sample/token_mask.h"
 
@@ -26,6 +27,10 @@ class Sampler {
   // on the largest logit after bias and penalties (ties: lowest id). +inf logits share all mass equally. NaN and -inf
   // are never chosen; a row without any other usable logit is Error(numeric) naming `context.position()`.
   void distribution(std::span<const float> logits, const Context& context, Distribution& out);
+
+  // The best usable tokens after mask, bias and penalties with their logits, best first, ties to the lowest id: fills
+  // as many of `out` (not empty) as there are and returns their number, at least 1. Errors as of distribution().
+  int best_tokens(std::span<const float> logits, const Context& context, std::span<RankedToken> out);
 
   // argmax of log p + Gumbel noise of (position, token): the draw of plain decoding. Ties: lowest id. `p` is not empty.
   TokenId draw_with_noise(const Distribution& p, std::uint32_t position) const;

@@ -1,5 +1,6 @@
 #include "src/text/bpe.h"
 
+#include <algorithm>
 #include <queue>
 #include <utility>
 
@@ -75,6 +76,13 @@ struct BpeTokenizer::Scratch {
   std::vector<std::string_view> pieces;
   std::vector<Symbol> symbols;
   std::priority_queue<Candidate> queue;
+  std::vector<Boundary>* boundaries = nullptr;  // takes the end of each piece, if anyone wants to know
+};
+
+struct BpeTokenizer::Boundary {
+  const char* end;
+  std::size_t ids;  // up to here
+  bool blank;       // the piece before it is white space, which may join what follows
 };
 
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, std::string_view where)
@@ -160,17 +168,43 @@ std::string_view BpeTokenizer::bytes(TokenId id, bool show_control) const {
 }
 
 std::vector<TokenId> BpeTokenizer::encode(std::string_view bytes, Specials specials) const {
-  const SpecialTokens& spelled = specials == Specials::parse ? all_specials_ : user_defined_;
   std::vector<TokenId> ids;
   Scratch scratch;
+  encode_all(bytes, specials == Specials::parse ? all_specials_ : user_defined_, scratch, ids);
+  return ids;
+}
+
+// No pattern looks back, so splitting goes on from the end of any piece as from the start of a text. What more text can
+// change are the last piece, a contraction of up to three pieces ('ll), white space in front of either, and what may
+// become part of a token that is recognised by its spelling.
+OpenEncoding BpeTokenizer::encode_open(std::string_view bytes) const {
+  constexpr std::size_t kOpenPieces = 3;
+  OpenEncoding out;
+  std::vector<Boundary> boundaries;
+  Scratch scratch;
+  scratch.boundaries = &boundaries;
+  encode_all(bytes, user_defined_, scratch, out.ids);
+  const std::size_t spelling = std::min(bytes.size(), std::max<std::size_t>(user_defined_.longest(), 1) - 1);
+  const char* last = bytes.data() + (bytes.size() - spelling);
+  std::size_t settled = boundaries.size() - std::min(boundaries.size(), kOpenPieces);
+  while (settled > 0 && (boundaries[settled - 1].blank || boundaries[settled - 1].end > last)) --settled;
+  if (settled == 0) return out;
+  out.settled_ids = boundaries[settled - 1].ids;
+  out.settled_bytes = static_cast<std::size_t>(boundaries[settled - 1].end - bytes.data());
+  return out;
+}
+
+void BpeTokenizer::encode_all(std::string_view bytes, const SpecialTokens& spelled, Scratch& scratch,
+                              std::vector<TokenId>& ids) const {
   std::size_t at = 0;
   while (at < bytes.size()) {
     const SpecialTokens::Match match = spelled.find(bytes, at);
     encode_text(bytes.substr(at, match.begin - at), scratch, ids);
-    if (match.length > 0) ids.push_back(match.id);
     at = match.begin + match.length;
+    if (match.length == 0) continue;
+    ids.push_back(match.id);
+    if (scratch.boundaries != nullptr) scratch.boundaries->push_back({bytes.data() + at, ids.size(), false});
   }
-  return ids;
 }
 
 void BpeTokenizer::encode_text(std::string_view text, Scratch& scratch, std::vector<TokenId>& ids) const {
@@ -188,7 +222,12 @@ void BpeTokenizer::encode_text(std::string_view text, Scratch& scratch, std::vec
     if (invalid > 0) scratch.pieces.push_back(text.substr(0, invalid));
     text.remove_prefix(invalid);
   }
-  for (const std::string_view piece : scratch.pieces) encode_piece(piece, scratch, ids);
+  for (const std::string_view piece : scratch.pieces) {
+    encode_piece(piece, scratch, ids);
+    if (scratch.boundaries == nullptr) continue;
+    scratch.boundaries->push_back(
+        {piece.data() + piece.size(), ids.size(), is_white_space(utf8_step(piece).character)});
+  }
 }
 
 void BpeTokenizer::encode_piece(std::string_view piece, Scratch& scratch, std::vector<TokenId>& ids) const {

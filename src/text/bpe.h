@@ -22,6 +22,7 @@ class BpeTokenizer : public Tokenizer {
   // Bytes that are not UTF-8 are merged among themselves. A byte for which the vocabulary has no token (SmolLM2 lacks
   // 21 of them) is encoded as U+FFFD, or left out if that has none either.
   std::vector<TokenId> encode(std::string_view bytes, Specials specials) const override;
+  OpenEncoding encode_open(std::string_view bytes) const override;
   std::string_view bytes(TokenId id, bool show_control) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
@@ -34,10 +35,13 @@ class BpeTokenizer : public Tokenizer {
     std::size_t operator()(std::uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> 20; }
   };
   struct Scratch;
+  struct Boundary;  // the end of a piece, which merging never crosses
 
   void read_bytes();
   void read_merges(std::string_view where);
   const Merge* merge_of(TokenId left, TokenId right) const;
+  void encode_all(std::string_view bytes, const SpecialTokens& spelled, Scratch& scratch,
+                  std::vector<TokenId>& ids) const;
   void encode_text(std::string_view text, Scratch& scratch, std::vector<TokenId>& ids) const;
   void encode_piece(std::string_view piece, Scratch& scratch, std::vector<TokenId>& ids) const;
   void merge_all(Scratch& scratch) const;

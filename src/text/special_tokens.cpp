@@ -35,6 +35,7 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, Spelled spelled) {
     const std::string_view token = vocabulary.tokens[id];
     if (token.empty() || !wanted(vocabulary, id, spelled)) continue;
     ids_.emplace(token, id);
+    longest_ = std::max(longest_, token.size());
     std::vector<std::size_t>& lengths = lengths_[static_cast<unsigned char>(token[0])];
     const auto place = std::lower_bound(lengths.begin(), lengths.end(), token.size(), std::greater<>());
     if (place == lengths.end() || *place != token.size()) lengths.insert(place, token.size());

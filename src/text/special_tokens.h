@@ -29,8 +29,11 @@ class SpecialTokens {
   // The first token at or after `from`, the longest one if several start there. Length 0: none up to the end.
   Match find(std::string_view text, std::size_t from) const;
 
+  std::size_t longest() const { return longest_; }  // bytes; 0 without tokens
+
  private:
   std::unordered_map<std::string_view, TokenId> ids_;
+  std::size_t longest_ = 0;
   std::array<std::vector<std::size_t>, 256> lengths_;  // by first byte: lengths in use, longest first
 };
 

@@ -6,22 +6,13 @@
 
 #include "src/base/error.h"
 #include "src/text/bpe.h"
+#include "src/text/vocabulary_pair.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::array<std::string_view, 5> kEndNames = {"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>",
                                                        "<end_of_turn>"};
-
-bool same_token(const Vocabulary& a, const Vocabulary& b, TokenId id) {
-  if (!a.usable(id) && !b.usable(id)) return true;  // padding on both sides, whatever it is called
-  return a.usable(id) == b.usable(id) && a.tokens[id] == b.tokens[id];
-}
-
-std::string describe(const Vocabulary& vocabulary, TokenId id) {
-  if (id >= vocabulary.size()) return "nothing";
-  return fmt::format("\"{}\"{}", vocabulary.tokens[id], vocabulary.usable(id) ? "" : " (unused)");
-}
 
 }  // namespace
 
@@ -61,14 +52,13 @@ std::vector<TokenId> end_ids(const Vocabulary& vocabulary) {
 
 void require_same_vocabulary(const Vocabulary& target, const Vocabulary& draft, std::string_view target_name,
                              std::string_view draft_name) {
-  const int size = std::max(target.size(), draft.size());
-  for (TokenId id = 0; id < size; ++id) {
-    if (same_token(target, draft, id)) continue;
-    fail(ErrorKind::model,
-         "{}: its vocabulary of {} tokens is not that of {} ({} tokens): the first difference is id {}: expected {}, "
-         "got {}; a draft model needs the target's vocabulary",
-         draft_name, draft.size(), target_name, target.size(), id, describe(target, id), describe(draft, id));
-  }
+  const VocabularyComparison found = compare_vocabularies(target, draft, 1);
+  if (found.match() != VocabularyMatch::different) return;
+  const TokenDifference& first = found.first.front();
+  fail(ErrorKind::model,
+       "{}: its vocabulary of {} tokens is not that of {} ({} tokens): the first difference is id {}: expected {}, "
+       "got {}; a draft with another vocabulary needs draft.retokenize: true",
+       draft_name, found.draft_size, target_name, found.target_size, first.id, first.target, first.draft);
 }
 
 }  // namespace tandem

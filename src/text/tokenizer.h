@@ -11,12 +11,22 @@ namespace tandem {
 
 enum class Specials { literal, parse };  // whether text that spells a control token becomes that token
 
+// Ids of a text that may go on, and how many of them stay whatever follows: for any bytes `more`, the ids of
+// text + more are the first `settled_ids` and then those of text[settled_bytes..] + more.
+struct OpenEncoding {
+  std::vector<TokenId> ids;
+  std::size_t settled_ids = 0, settled_bytes = 0;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
   // Ids of any bytes (UTF-8 or not); never throws for content. Adds no BOS. Linear time in the length of the text.
   virtual std::vector<TokenId> encode(std::string_view bytes, Specials specials) const = 0;
+
+  // encode() of plain text (Specials::literal) that may go on.
+  virtual OpenEncoding encode_open(std::string_view bytes) const = 0;
 
   // The bytes of one token, as they go into output text. Control tokens give their own spelling when `show_control`,
   // else nothing. Ids outside the vocabulary give nothing.

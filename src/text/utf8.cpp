@@ -65,6 +65,23 @@ std::size_t incomplete_utf8_tail(std::string_view text) {
   return 0;
 }
 
+bool is_white_space(char32_t character) {
+  switch (character) {
+    case 0x20:
+    case 0x85:
+    case 0xA0:
+    case 0x1680:
+    case 0x2028:
+    case 0x2029:
+    case 0x202F:
+    case 0x205F:
+    case 0x3000:
+      return true;
+    default:
+      return (character >= 0x09 && character <= 0x0D) || (character >= 0x2000 && character <= 0x200A);
+  }
+}
+
 void append_utf8(std::string& out, char32_t character) {
   const auto continuation = [&](int shift) { out.push_back(static_cast<char>(0x80 | (character >> shift & 0x3F))); };
   if (character < 0x80) {

@@ -22,6 +22,9 @@ std::size_t valid_utf8_prefix(std::string_view text);
 // Number of bytes (0..3) at the end of `text` that begin a character and do not finish it.
 std::size_t incomplete_utf8_tail(std::string_view text);
 
+// Unicode's property White_Space.
+bool is_white_space(char32_t character);
+
 // `character` as UTF-8, at the end of `out`.
 void append_utf8(std::string& out, char32_t character);
 

@@ -66,9 +66,6 @@ class Check(TandemTest):
         self.refused(2, "check", "--config", SMALL, says=["--prompts"])
         self.refused(2, *self.arguments("--draws", "1"), says=["--draws"])
         self.refused(2, "check", "--config", SMALL, "--prompts", str(self.folder / "none.jsonl"), says=["none.jsonl"])
-        long = self.write("long.jsonl", json.dumps({"id": "long", "prompt": "word " * 400}))
-        self.refused(1, "check", "--config", SMALL, "--prompts", long, *settings(target__context=64),
-                     says=["prompt long", "63"])
 
     def test_typical_is_checked_at_temperature_0(self):
         out = self.json_of(*self.arguments("--limit", "1", *settings(verify__rule="typical", verify__lossy="true"),

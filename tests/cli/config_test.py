@@ -1,6 +1,5 @@
 """Help, settings and everything that is refused: exit code 2 for usage and config, 1 for the rest."""
 
-import json
 import os
 import re
 import shlex
@@ -8,7 +7,8 @@ import unittest
 
 from tandem import MODELS, ROOT, SMALL, SMALL_MODEL, TandemTest, settings, tandem
 
-COMMANDS = ("generate", "score", "tokenize", "inspect", "rows", "trace", "config")
+COMMANDS = ("generate", "accept", "check", "replay", "score", "sweep", "tokenize", "inspect", "rows", "trace",
+            "config")
 
 
 class Help(TandemTest):
@@ -64,24 +64,6 @@ class Usage(TandemTest):
         report = str(self.folder / "no" / "report.json")
         self.refused(2, "generate", "--config", SMALL, "--prompt", "a", "--report", report, says=[report])
 
-    def test_a_malformed_prompt_file_is_refused_by_line_and_field(self):
-        good = json.dumps({"id": "a", "messages": [{"role": "user", "content": "Hi"}]})
-        for line, field in (("{", "JSON"), ("[]", "JSON"), ('{"messages": []}', "id"), ('{"id": "b"}', "messages"),
-                            ('{"id": "b", "messages": [{"role": "user"}]}', "content"),
-                            ('{"id": "b", "prompt": "x", "max_tokens": 0}', "max_tokens"),
-                            ('{"id": "b", "prompt": "x", "max_tokens": 1.5}', "max_tokens")):
-            with self.subTest(line=line):
-                path = self.write("prompts.jsonl", f"{good}\n{line}\n")
-                self.refused(2, "generate", "--config", SMALL, "--prompts", path, says=[f"{path}:2: ", field])
-        path = self.write("prompts.jsonl", "\n")
-        self.refused(2, "generate", "--config", SMALL, "--prompts", path, says=[path, "at least one prompt"])
-
-    def test_a_prompt_file_with_one_prompt_too_long_is_refused_before_the_first_answer(self):
-        rows = [{"id": "short", "prompt": "Hi"}, {"id": "endless", "prompt": "a " * 500}]
-        path = self.write("prompts.jsonl", "\n".join(map(json.dumps, rows)))
-        self.refused(1, "generate", "--config", SMALL, "--prompts", path, *settings(target__context=64),
-                     says=[path, "endless", "expected 1..63 tokens", "target.context"])
-
 
 class Settings(TandemTest):
     def test_effective_settings_are_a_config_file_that_gives_itself(self):
@@ -109,7 +91,8 @@ class Settings(TandemTest):
                            ("runtime:\n  threads: -2\n", ["runtime.threads", "-2"]),
                            ("stop:\n  max_tokens: 4\nstop:\n  max_tokens: 5\n", ["stop", "5"]),
                            ("constraint:\n  json: true\n", ["constraint.json", "not"]),
-                           ("draft:\n  kind: hybrid\n", ["draft.kind", "hybrid"]),
+                           ("draft:\n  kind: model\n", ["draft.kind", "draft.model"]),
+                           ("draft:\n  corpus: [no/such]\n", ["draft.corpus", "bad.yaml:4", "no/such"]),
                            ("draft:\n  head_rows: 0\n", ["draft.head_rows", "all or integer 1..", "got 0"]),
                            ("draft:\n  quantize: q4_k\n", ["draft.quantize", "none, q4_0 or q8_0", "q4_k"])):
             with self.subTest(text=text):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import unittest
 
 from tandem import MODELS, SMALL, SMALL_MODEL, TandemTest, golden, settings
@@ -79,6 +80,30 @@ class Rows(TandemTest):
         out = self.json_of("rows", "--model", SMALL_MODEL, "--rows", "1", "--context", "0", "--repeats", "1",
                            "--reference")
         self.assertEqual(out["backend"], "reference")
+
+    def test_saved_cost_tables_take_the_curve(self):
+        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder)}
+        automatic = ["--set", "draft.length=auto", "--prompt", REPETITIVE]
+        curve = ["rows", "--model", SMALL_MODEL, "--rows", "1,4", "--repeats", "1"]
+        self.assertEqual(self.json_of(*curve, env=env)["refreshed_cost_tables"], 0)
+        first = self.generate(*automatic, env=env)["settings"]["cost_table"]
+        self.assertEqual(first["origin"], "measured at load")
+        out = self.json_of(*curve, env=env)
+        self.assertEqual(out["refreshed_cost_tables"], 1)
+        self.assertEqual(self.json_of(*curve, "--context", "600", env=env)["refreshed_cost_tables"], 0)
+        second = self.generate(*automatic, env=env)["settings"]["cost_table"]
+        self.assertEqual(second["origin"], "saved")
+        self.assertGreaterEqual(second["measured_at"], first["measured_at"])
+        saved = {point["rows"]: point["seconds"] for point in second["target"]}
+        self.assertEqual(set(saved), {point["rows"] for point in first["target"]})
+        for row in out["rows"]:
+            self.assertAlmostEqual(saved[row["rows"]], row["seconds_median"], delta=1e-9 * row["seconds_median"])
+
+    def test_damaged_cost_tables_are_no_hindrance(self):
+        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder)}
+        self.write("tandem/costs.json", b"{\"a\": [")
+        out = self.generate("--set", "draft.length=auto", "--prompt", REPETITIVE, env=env)
+        self.assertEqual(out["settings"]["cost_table"]["origin"], "measured at load")
 
     def test_more_than_the_context_is_refused(self):
         self.refused(1, "rows", "--model", SMALL_MODEL, "--rows", "8", "--context", "1000000", says=["1000000"])

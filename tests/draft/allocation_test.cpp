@@ -38,6 +38,18 @@ TEST(DraftAllocation, NgramTakesNoMemoryOnceWarm) {
   EXPECT_EQ(allocations_when_warm(*drafter), 0);
 }
 
+TEST(DraftAllocation, NgramWithACorpusTakesNoMemoryOnceWarm) {
+  std::mt19937_64 random(42);
+  DrafterSetup setup;
+  setup.kind = "ngram";
+  setup.context = 512;
+  std::vector<TokenId> tokens = random_tokens(random, 5000);
+  tokens.front() = tokens.back() = Corpus::kBorder;
+  setup.corpus = std::make_shared<const Corpus>(std::move(tokens));
+  const auto drafter = make_drafter(setup);
+  EXPECT_EQ(allocations_when_warm(*drafter), 0);
+}
+
 TEST(DraftAllocation, ModelTakesNoMemoryOnceWarm) {
   TinyModel tiny({}, "cpu");
   DrafterSetup setup;

@@ -116,6 +116,28 @@ TEST(AutoLength, AcceptanceThatComesBackIsFoundWithin64Tokens) {
   }
 }
 
+// A long prompt that the draft has not read is dear to read, yet plain decoding does not last for ever.
+TEST(AutoLength, DraftBehindALongUnreadTextIsTriedAgain) {
+  for (const bool refresh : {false, true}) {
+    for (const int bad : {100, 1000}) {
+      const Costs costs = measured_costs();
+      AutoLength policy(costs.model(), kNodes, 0, refresh);
+      SimulatedText text(costs, mixed(0, 0, 0.8));
+      text.set_unseen(3000);
+      text.run(policy, bad);
+      text.set_types({{0.97, 1, 1}});
+      int tokens = 0;
+      for (bool found = false; !found && tokens < 4000;) {
+        const StepOutcome step = text.step(policy);
+        tokens += step.tokens;
+        found = step.proposed > 1;  // more than a probe
+      }
+      // A probe reads 32 tokens, for about 1.4 passes of a single row: 1 % of 140 of them.
+      EXPECT_LE(tokens, 300) << bad << " bad tokens, refresh " << refresh;
+    }
+  }
+}
+
 TEST(AutoLength, SameAnswersToSameQuestions) {
   std::vector<double> seconds;
   for (int i = 0; i < 2; ++i) {
@@ -173,6 +195,42 @@ TEST(AutoLength, SiblingsComeWhereTheFirstChildIsUnsure) {
   policy.begin_step({8, kMaxTreeNodes});
   EXPECT_TRUE(policy.allow_row({1, 1, 1, 0.98, DraftSource::model, 0}));
   EXPECT_FALSE(policy.allow_row({1, 2, 1, 0.5, DraftSource::model, 0}));
+}
+
+// A sibling on its way to a branch of its own: what follows it counts, at the price of its draft steps.
+TEST(AutoLength, StepsBelowASiblingAreAskedForLikeOthers) {
+  AutoLength policy(with_step(measured_costs(), 0.05).model(), kNodes, 0, false);
+  policy.begin_step({8, kMaxTreeNodes});
+  EXPECT_TRUE(policy.allow_draft_step({1, 1, 1, -1, DraftSource::model, 0}));
+  EXPECT_TRUE(policy.allow_row({1, 1, 1, 0.4, DraftSource::model, 0}));
+  EXPECT_TRUE(policy.allow_row({1, 2, 1, 0.8, DraftSource::model, 0, 1, 1}));
+  EXPECT_TRUE(policy.allow_draft_step({2, 3, 0.48, -1, DraftSource::model, 2}));
+  EXPECT_FALSE(policy.allow_draft_step({9, 3, 0.48, -1, DraftSource::model, 2}));
+}
+
+// A fixed seed must give one text, so what is unread counts as in a fresh process.
+TEST(AutoLength, WithoutRefreshThePromptCountsAsUnreadUntilTheFirstDraftStep) {
+  const auto first_step = [](int context, int feed) {
+    AutoLength policy(measured_costs().model(), kNodes, 0, false);
+    policy.begin_step({40, kMaxTreeNodes, context});
+    return policy.allow_draft_step({1, 1, 1, -1, DraftSource::model, 0, feed});
+  };
+  EXPECT_TRUE(first_step(20, 20));
+  EXPECT_FALSE(first_step(2000, 2000));
+  EXPECT_FALSE(first_step(2000, 1));  // an earlier prompt has read it
+  AutoLength policy(measured_costs().model(), kNodes, 0, false);
+  policy.begin_step({40, kMaxTreeNodes, 20});
+  EXPECT_TRUE(policy.allow_draft_step({1, 1, 1, -1, DraftSource::model, 0, 20}));
+  policy.begin_step({40, kMaxTreeNodes, 2000});
+  EXPECT_TRUE(policy.allow_draft_step({1, 1, 1, -1, DraftSource::model, 0, 1}));
+}
+
+TEST(FixedLength, AddsSiblingsOnlyToATree) {
+  FixedLength chain(3, 8, 0), tree(3, 8, 0, DraftShape::tree);
+  for (FixedLength* policy : {&chain, &tree}) policy->begin_step({9, kMaxTreeNodes});
+  const DraftQuestion sibling{1, 2, 1, 0.4, DraftSource::model, 0, 1, 1};
+  EXPECT_FALSE(chain.allow_row(sibling));
+  EXPECT_TRUE(tree.allow_row(sibling));
 }
 
 TEST(PassCosts, AreInterpolatedMonotoneAndGoOn) {

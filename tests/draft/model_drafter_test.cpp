@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "draft/registry.h"
 #include "src/base/error.h"
+#include "src/sample/logprobs.h"
 #include "tests/model/tiny_model.h"
 
 namespace tandem::test {
@@ -274,6 +277,7 @@ class Recorder final : public LengthPolicy {
     return question.depth <= 4;
   }
   bool allow_row(const DraftQuestion& question) override {
+    if (question.siblings > 0) return false;
     rows.push_back(question);
     return question.depth <= refuse_row_after;
   }
@@ -307,7 +311,6 @@ TEST(ModelDrafter, AsksBeforeEachStepAndEachRowWithTheLargestProbability) {
   policy.refuse_row_after = 2;
   const TokenTree& shorter = drafter.propose(context, policy);
   EXPECT_EQ(shorter.size(), 3);
-  EXPECT_EQ(shorter.proposal(2), nullptr);
 }
 
 TEST(ModelDrafter, GreedyConfidenceIsTheModelsOwnAndTheFeedCountsWhatItHasNotSeen) {
@@ -328,6 +331,173 @@ TEST(ModelDrafter, GreedyConfidenceIsTheModelsOwnAndTheFeedCountsWhatItHasNotSee
   context.push(1);
   greedy.propose(context, of_greedy);
   EXPECT_EQ(of_greedy.steps[5].feed, 1);
+}
+
+// The nodes that a tree of the model drafter may have, with the probability of their paths, by brute force.
+struct Ranked {
+  double probability;
+  std::vector<TokenId> path;
+};
+std::vector<Ranked> likeliest_paths(TinyModel& tiny, const Context& context, int depth, std::size_t count) {
+  std::vector<Ranked> all, level{{1, {}}};
+  for (int d = 0; d < depth; ++d) {
+    std::vector<Ranked> next;
+    for (const Ranked& parent : level) {
+      KvCache cache = tiny.model.make_cache(512, KvType::f16);
+      std::vector<TokenId> tokens = copy(context.tokens());
+      tokens.insert(tokens.end(), parent.path.begin(), parent.path.end());
+      const std::vector<float> logits = feed(tiny.model, cache, tokens);
+      const double normaliser = log_sum_exp(logits);
+      for (TokenId token = 0; token < kVocabulary; ++token) {
+        Ranked child{parent.probability * std::exp(logits[static_cast<std::size_t>(token)] - normaliser), parent.path};
+        child.path.push_back(token);
+        next.push_back(std::move(child));
+      }
+    }
+    std::sort(next.begin(), next.end(), [](const Ranked& a, const Ranked& b) { return a.probability > b.probability; });
+    next.resize(std::min(next.size(), count));  // no path below a worse one can be among the `count` best
+    all.insert(all.end(), next.begin(), next.end());
+    level = std::move(next);
+  }
+  std::sort(all.begin(), all.end(), [](const Ranked& a, const Ranked& b) { return a.probability > b.probability; });
+  all.resize(count);
+  return all;
+}
+
+std::vector<TokenId> path_to(const TokenTree& tree, int node) {
+  std::vector<TokenId> path;
+  for (int i = 1; i <= node; ++i) {
+    if (tree.ancestors(node) >> i & 1) path.push_back(tree.token(i));
+  }
+  return path;
+}
+
+// "Sum of path probabilities": at temperature 0 a tree of n nodes is the n likeliest paths.
+TEST(ModelDrafter, GreedyTreeHasTheLikeliestNodesWhateverTheBudget) {
+  constexpr int kDepth = 3;
+  TinyModel tiny;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const int drafted : {1, 3, 6, 10}) {
+      ModelDrafter drafter = make_drafter(tiny, 0);
+      Context context = random_context(15, seed);
+      FixedLength policy(kDepth, 1 + drafted, 0, DraftShape::tree);
+      policy.begin_step({kDepth, kMaxTreeNodes});
+      const TokenTree& tree = drafter.propose(context, policy);
+      ASSERT_EQ(tree.size(), 1 + drafted);
+      std::vector<std::vector<TokenId>> paths, expected;
+      for (const Ranked& one : likeliest_paths(tiny, context, kDepth, static_cast<std::size_t>(drafted))) {
+        expected.push_back(one.path);
+      }
+      for (int node = 1; node < tree.size(); ++node) {
+        paths.push_back(path_to(tree, node));
+        EXPECT_EQ(tree.kind(node), ChildKind::deterministic);
+        EXPECT_EQ(tree.source(node), DraftSource::model);
+      }
+      if (drafted <= ModelDrafter::kMostChildren) {  // beyond, a node may have no more children
+        EXPECT_THAT(paths, testing::UnorderedElementsAreArray(expected)) << "seed " << seed;
+      } else {
+        EXPECT_EQ(paths.front(), expected.front());
+      }
+      EXPECT_EQ(copy(context.tokens()), copy(random_context(15, seed).tokens()));
+    }
+  }
+}
+
+// Each is drawn from what its elder siblings left; under shared noise they are the best by the noise of the place.
+TEST(ModelDrafter, SampledSiblingsAreDrawnWithoutReplacement) {
+  TinyModel tiny;
+  for (const DraftDraw draw : {DraftDraw::independent, DraftDraw::shared_noise}) {
+    const SamplingOptions sampling{.temperature = 0.9};
+    ModelDrafter drafter(tiny.model, 512, KvType::f16, sampling, Noise{5, 0}, mask_of(kVocabulary), draw);
+    Sampler sampler(sampling, Noise{5, 0}, mask_of(kVocabulary));
+    Context context = random_context(30);
+    FixedLength policy(2, 9, 0, DraftShape::tree);
+    policy.begin_step({9, kMaxTreeNodes});
+    const TokenTree& tree = drafter.propose(context, policy);
+    ASSERT_EQ(tree.size(), 9);
+    int siblings = 0;
+    for (int node = 0; node < tree.size(); ++node) {
+      if (tree.next_child(node, node) < 0) continue;
+      Distribution left = *tree.proposal(node);
+      for (int child = tree.next_child(node, node); child >= 0; child = tree.next_child(node, child)) {
+        siblings += left.size() < tree.proposal(node)->size();
+        const std::uint32_t position = context.position() + static_cast<std::uint32_t>(tree.depth(node));
+        const TokenId token = draw == DraftDraw::shared_noise
+                                  ? sampler.draw_with_noise(left, position)
+                                  : sampler.draw(left, context.position(), child, DrawPurpose::draft);
+        EXPECT_EQ(tree.token(child), token);
+        EXPECT_EQ(tree.kind(child), ChildKind::sampled);
+        EXPECT_EQ(tree.confidence(child), static_cast<float>(left[token]));
+        left.remove(token);
+      }
+    }
+    EXPECT_GT(siblings, 0);
+  }
+}
+
+// Nodes of another source stay; the model may put its own beside them and never doubles a token.
+TEST(ModelDrafter, GrowsBesideTheNodesOfAnotherSource) {
+  TinyModel tiny;
+  for (const double temperature : {0.0, 0.9}) {
+    ModelDrafter drafter = make_drafter(tiny, temperature);
+    Context context = random_context(20);
+    std::array<bool, 2> beside{};
+    for (TokenId given = 0; given < 40; ++given) {
+      TokenTree tree(context.tokens().back());
+      tree.add(0, given, ChildKind::deterministic, DraftSource::ngram, 0.3f);
+      FixedLength policy(2, 8, 0, DraftShape::tree);
+      policy.begin_step({9, kMaxTreeNodes});
+      drafter.grow(tree, context, policy);
+      ASSERT_EQ(tree.size(), 8);
+      EXPECT_EQ(tree.source(1), DraftSource::ngram);
+      for (int node = 1; node < tree.size(); ++node) {
+        EXPECT_EQ(tree.child(tree.parent(node), tree.token(node)), node) << "a token twice";
+        if (node > 1 && tree.parent(node) < 2) beside[static_cast<std::size_t>(tree.parent(node))] = true;
+      }
+    }
+    EXPECT_TRUE(beside[0]) << "no node beside";
+    EXPECT_TRUE(beside[1]) << "no node below";
+  }
+}
+
+// Refuses to read more than so many tokens at once.
+class ShortReader final : public LengthPolicy {
+ public:
+  void begin_step(const DraftBudget&) override {}
+  bool allow_draft_step(const DraftQuestion& question) override {
+    return question.depth <= 3 && question.feed <= 40 && question.siblings == 0;
+  }
+  bool allow_row(const DraftQuestion& question) override { return question.siblings == 0; }
+  void observe(const TokenTree&, const Verdict&) override {}
+  std::string_view name() const override { return "short-reader"; }
+};
+
+// The last 32 tokens are then a text of their own to it, until another text comes.
+TEST(ModelDrafter, SkipsALongUnreadTextWhereThePolicyWantsIt) {
+  TinyModel tiny;
+  ModelDrafter drafter = make_drafter(tiny, 1.0), beside = make_drafter(tiny, 1.0);
+  ShortReader policy;
+  Context context = random_context(200), window;
+  EXPECT_EQ(drafter.first(context).feed, 200);
+  window.push(context.tokens().last(32));
+  window.set_dropped(168);
+  for (int round = 0; round < 5; ++round) {
+    const std::vector<TokenId> drafted = tokens_of(drafter.propose(context, policy));
+    EXPECT_EQ(drafted.size(), 4u);
+    const TokenTree& tree = beside.propose(window, policy);
+    EXPECT_EQ(drafted, tokens_of(tree)) << "round " << round;
+    EXPECT_EQ(drafter.cached().size(), static_cast<std::size_t>(context.size() + 2));
+    EXPECT_EQ(drafter.cache().size(), beside.cache().size());
+    commit(context, tree, 1, static_cast<TokenId>(round));
+    commit(window, tree, 1, static_cast<TokenId>(round));
+  }
+  Context other = random_context(201, 8);  // differs where the first text was skipped
+  EXPECT_EQ(drafter.first(other).feed, 201);
+  EXPECT_EQ(propose(drafter, other, 2).size(), 3);
+  EXPECT_EQ(drafter.cache().size(), 202);
+  Context shorter = random_context(20, 9);
+  EXPECT_EQ(propose(drafter, shorter, 2).size(), 3);
+  EXPECT_EQ(drafter.cache().size(), 21);
 }
 
 TEST(ModelDrafter, ASeedGivesTheSameProposalsAndAnotherSeedOthers) {

@@ -124,6 +124,92 @@ TEST(Ngram, NothingOfACutOrAnotherPromptStays) {
   }
 }
 
+std::shared_ptr<const Corpus> corpus_of(const std::vector<std::vector<TokenId>>& documents) {
+  std::vector<TokenId> tokens{Corpus::kBorder};
+  for (const auto& document : documents) {
+    tokens.insert(tokens.end(), document.begin(), document.end());
+    tokens.push_back(Corpus::kBorder);
+  }
+  return std::make_shared<const Corpus>(std::move(tokens));
+}
+
+TEST(NgramCorpus, TheLongerMatchIsContinuedAndOfTwoAsLongTheTexts) {
+  const auto corpus = corpus_of({{6, 1, 2, 3, 40, 41, 42}});
+  const auto source_of = [&](const std::vector<TokenId>& tokens, const std::vector<TokenId>& expected) {
+    NgramDrafter drafter(2, 64, 0, corpus);
+    Context context = context_of(tokens);
+    FixedLength policy = fixed(2);
+    const TokenTree& tree = drafter.propose(context, policy);
+    EXPECT_EQ(drafted(tree), expected);
+    return tree.size() > 1 ? tree.source(1) : DraftSource::none;
+  };
+  EXPECT_EQ(source_of({9, 1, 2, 3}, {40, 41}), DraftSource::corpus);                     // nothing in the text
+  EXPECT_EQ(source_of({2, 3, 50, 51, 9, 1, 2, 3}, {40, 41}), DraftSource::corpus);       // 2 against 3
+  EXPECT_EQ(source_of({1, 2, 3, 50, 51, 9, 1, 2, 3}, {50, 51}), DraftSource::ngram);     // 3 against 3
+  EXPECT_EQ(source_of({9, 1, 2, 3, 50, 51, 9, 1, 2, 3}, {50, 51}), DraftSource::ngram);  // 4 against 3
+  EXPECT_EQ(source_of({9, 8, 3}, {}), DraftSource::none);                                // shorter than min_match
+}
+
+TEST(NgramCorpus, ALongerMatchOfManyContinuationsGivesWayToTheTexts) {
+  NgramDrafter drafter(2, 64, 0, corpus_of({{1, 2, 3, 40}, {1, 2, 3, 41}, {1, 2, 3, 42}}));
+  EXPECT_EQ(propose(drafter, {2, 3, 50, 51, 9, 1, 2, 3}, 2), (std::vector<TokenId>{50, 51}));
+  EXPECT_EQ(propose(drafter, {3, 50, 51, 9, 1, 2, 3}, 2), (std::vector<TokenId>{40}));  // the text's own is too short
+}
+
+TEST(NgramCorpus, DraftsStayWithinADocument) {
+  NgramDrafter drafter(1, 64, 0, corpus_of({{1, 2, 3}, {4, 5}}));
+  EXPECT_EQ(propose(drafter, {9, 1}, 8), (std::vector<TokenId>{2, 3}));
+  EXPECT_TRUE(propose(drafter, {9, 3}, 8).empty());
+}
+
+// A likely continuation is worth more than one of many, and what a match may be worth is limited as for the text.
+TEST(NgramCorpus, ConfidenceFollowsMatchAndShare) {
+  const auto confidence = [](const std::vector<std::vector<TokenId>>& documents, int max_match) {
+    NgramDrafter drafter(1, max_match, 0, corpus_of(documents));
+    Context context = context_of({1, 2, 3});
+    FixedLength policy = fixed(1);
+    return drafter.propose(context, policy).confidence(1);
+  };
+  EXPECT_FLOAT_EQ(confidence({{1, 2, 3, 4}}, 64), 4.0f / 5);
+  EXPECT_FLOAT_EQ(confidence({{1, 2, 3, 4}}, 2), 3.0f / 4);
+  EXPECT_FLOAT_EQ(confidence({{1, 2, 3, 4}, {1, 2, 3, 5}}, 64), 2.0f / 5);
+}
+
+TEST(NgramCorpus, ALongTextAndPathAreLookedUpByTheirEnd) {
+  std::vector<TokenId> document, tokens;
+  for (TokenId i = 0; i < 300; ++i) document.push_back(i);
+  tokens.assign(document.begin(), document.begin() + 200);
+  NgramDrafter drafter(1, 64, 0, corpus_of({document}));
+  EXPECT_EQ(propose(drafter, tokens, 63), (std::vector<TokenId>(document.begin() + 200, document.begin() + 263)));
+  TokenTree tree(tokens.back());
+  int node = 0;
+  for (TokenId i = 0; i < 3; ++i) node = tree.add(node, 200 + i, ChildKind::deterministic, DraftSource::other);
+  FixedLength policy = fixed(8);
+  EXPECT_EQ(drafter.extend(tree, node, policy), 8);
+  EXPECT_EQ(tree.token(4), 203);
+  EXPECT_EQ(tree.source(4), DraftSource::corpus);
+}
+
+// Nothing of a prompt reaches the corpus or, through it, the next prompt.
+TEST(NgramCorpus, DraftsAfterOtherPromptsAreThoseOfAFreshDrafter) {
+  std::mt19937_64 random(5);
+  const auto draw = [&](std::size_t most) {
+    std::vector<TokenId> tokens(1 + random() % most);
+    for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 4);
+    return tokens;
+  };
+  const auto corpus = corpus_of({draw(300), draw(300)});
+  NgramDrafter drafter(1, 64, 0, corpus);
+  for (int prompt = 0; prompt < 50; ++prompt) {
+    std::vector<TokenId> tokens = draw(100);
+    NgramDrafter fresh(1, 64, 0, corpus);
+    for (int step = 0; step < 10; ++step) {
+      ASSERT_EQ(propose(drafter, tokens, 6), propose(fresh, tokens, 6));
+      tokens.push_back(static_cast<TokenId>(random() % 4));
+    }
+  }
+}
+
 TEST(Ngram, RefusesMatchLengthsThatCannotBe) {
   EXPECT_THROW(NgramDrafter(0, 4, 0), Error);
   EXPECT_THROW(NgramDrafter(5, 4, 0), Error);

@@ -144,38 +144,105 @@ TEST(Recycle, ConfidenceIsLearntFromWhatCame) {
   EXPECT_LE(total, 1);
 }
 
-TEST(Recycle, RowsOfTheAcceptedPathAreRecordedAndNoOthers) {
+TEST(Recycle, RowsOffTheAcceptedPathAreOnlyForTokensOfWhichNothingIsKnown) {
   Sequence run({1});
-  run.propose(0);
+  run.step({7}, 1);
   TokenTree tree(1);
   tree.add(0, 2, ChildKind::deterministic, DraftSource::other);
   tree.add(0, 3, ChildKind::deterministic, DraftSource::other);
   tree.add(2, 4, ChildKind::deterministic, DraftSource::other);
-  run.observe(tree, {0, 2}, {row_of({3}), row_of({11}), row_of({12}), row_of({13})}, 12);
-  EXPECT_EQ(run.drafter.successors(1)[0], 3);
+  tree.add(3, 1, ChildKind::deterministic, DraftSource::other);
+  tree.add(3, 3, ChildKind::deterministic, DraftSource::other);
+  run.observe(tree, {0, 2}, {row_of({3}), row_of({11}), row_of({12}), row_of({13}), row_of({14}), row_of({15})}, 12);
+  EXPECT_EQ(run.drafter.successors(1)[0], 3);  // of the path, like the next
   EXPECT_EQ(run.drafter.successors(3)[0], 12);
-  EXPECT_TRUE(run.drafter.successors(2).empty());
-  EXPECT_TRUE(run.drafter.successors(4).empty());
+  EXPECT_EQ(run.drafter.successors(2)[0], 11);  // never met
+  EXPECT_EQ(run.drafter.successors(4)[0], 13);
+}
+
+// What followed a token in the prompt is known before any row is: the latest first, each once.
+TEST(Recycle, StartsFromThePromptsOwnSuccessors) {
+  Sequence run({1, 5, 1, 6, 1, 5, 2, 1});
+  const TokenTree& tree = run.propose();
+  EXPECT_EQ(list(run.drafter.successors(1)), (std::vector<TokenId>{5, 6}));
+  EXPECT_EQ(list(run.drafter.successors(5)), (std::vector<TokenId>{2, 1}));
+  ASSERT_GT(tree.size(), 1);
+  EXPECT_EQ(tree.token(1), 5);
+  run.step({9, 8}, 9);  // a row says more
+  EXPECT_EQ(run.drafter.successors(1)[0], 9);
+  EXPECT_EQ(run.drafter.successors(1)[1], 8);
+  std::vector<TokenId> many;
+  for (TokenId token = 10; token < 20; ++token) many.insert(many.end(), {1, token});
+  Sequence full(many);
+  full.propose();
+  EXPECT_EQ(list(full.drafter.successors(1)), (std::vector<TokenId>{19, 18, 17, 16, 15, 14, 13, 12}));
+}
+
+TEST(Recycle, MaskedTokensOfThePromptAreNoSuccessors) {
+  std::vector<bool> usable(20, true);
+  usable[3] = false;
+  Sequence run({1, 7, 1, 3, 1}, TokenMask(usable));
+  run.propose();
+  EXPECT_EQ(list(run.drafter.successors(1)), (std::vector<TokenId>{7}));
+  EXPECT_EQ(list(run.drafter.successors(3)), (std::vector<TokenId>{1}));
+}
+
+// A policy learns from siblings given that those before them were wrong, and must know below which node a row hangs.
+TEST(Recycle, QuestionsNameParentAndChanceAfterTheEarlierSiblings) {
+  struct Recorder final : LengthPolicy {
+    void begin_step(const DraftBudget&) override {}
+    bool allow_draft_step(const DraftQuestion&) override { return false; }
+    bool allow_row(const DraftQuestion& question) override {
+      if (question.depth > 1) return false;
+      asked.push_back(question);
+      return true;
+    }
+    void observe(const TokenTree&, const Verdict&) override {}
+    std::string_view name() const override { return "recorder"; }
+    std::vector<DraftQuestion> asked;
+  };
+  Sequence run({1});
+  run.step({2, 3, 4}, 1);
+  Recorder policy;
+  const TokenTree& tree = run.drafter.propose(run.context, policy);
+  ASSERT_EQ(tree.size(), 5);
+  ASSERT_EQ(policy.asked.size(), 4u);
+  double left = 1;
+  for (int rank = 0; rank < 4; ++rank) {
+    const DraftQuestion& question = policy.asked[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(question.parent, 0);
+    EXPECT_NEAR(question.next_confidence, run.drafter.confidence(rank) / left, 1e-12);
+    EXPECT_FLOAT_EQ(tree.confidence(rank + 1), static_cast<float>(run.drafter.confidence(rank)));
+    left -= run.drafter.confidence(rank);
+  }
 }
 
 TEST(Recycle, NothingOfAPromptReachesTheNext) {
   Sequence run({1});
   for (int i = 0; i < 5; ++i) run.step({2, 1}, 1);
   EXPECT_GT(run.propose().size(), 1);
-  const RecycleDrafter fresh{TokenMask()};
   const auto expect_fresh = [&] {
-    for (TokenId token = 0; token < kVocabulary; ++token) EXPECT_TRUE(run.drafter.successors(token).empty());
+    RecycleDrafter fresh{TokenMask()};
+    if (run.context.size() > 0) fresh.read(run.context.tokens());
+    for (TokenId token = 0; token < kVocabulary; ++token) {
+      EXPECT_EQ(list(run.drafter.successors(token)), list(fresh.successors(token)));
+    }
     for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(run.drafter.confidence(rank), fresh.confidence(rank));
   };
   run.context.push(9);  // the same text with another turn
-  EXPECT_EQ(run.propose().size(), 1);
+  run.propose();
   expect_fresh();
   run.step({2, 1}, 1);
   run.context.pop(1);  // cut
   run.propose();
   expect_fresh();
   run.step({2, 1}, 1);
+  run.drafter.begin();  // the very text is a prompt now
+  run.propose();
+  expect_fresh();
+  run.step({2, 1}, 1);
   run.drafter.reset();
+  run.context.clear();
   expect_fresh();
 }
 

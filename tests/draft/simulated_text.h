@@ -104,7 +104,13 @@ class SimulatedText {
       DraftQuestion question{tree_.depth(node) + 1, tree_.size(), path, -1, source_};
       question.feed = feed;
       if (source_ == DraftSource::model) {
-        if (!policy.allow_draft_step(question)) break;
+        bool allowed = policy.allow_draft_step(question);
+        if (!allowed && feed > 2 * kReadAfresh) {  // as the model drafter does
+          question.feed = feed = kReadAfresh;
+          question.skips = true;
+          allowed = policy.allow_draft_step(question);
+        }
+        if (!allowed) break;
         seconds += costs_.draft.seconds(feed);
         unseen_ = 0;
         feed = 1;
@@ -142,6 +148,8 @@ class SimulatedText {
   }
 
  private:
+  static constexpr int kReadAfresh = 32;
+
   const TokenType& next_type() {
     double left = uniform_(random_);
     for (const TokenType& type : types_) {

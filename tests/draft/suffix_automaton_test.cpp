@@ -98,6 +98,52 @@ TEST(SuffixAutomaton, WorkStaysWithinFiveChangesAToken) {
   }
 }
 
+// Memory is that of the constructor, whatever the text: a context of 4,096 tokens costs 512 KiB at most.
+TEST(SuffixAutomaton, MemoryIsBoundedByTheTextThatWasForeseen) {
+  std::mt19937_64 random(4);
+  for (const int tokens : {1000, 4096, 30000}) {
+    SuffixAutomaton automaton(tokens);
+    const std::size_t at_start = automaton.bytes();
+    EXPECT_LE(at_start, SuffixAutomaton::kMostBytesAToken * static_cast<std::size_t>(tokens) + 64);
+    Text worst(static_cast<std::size_t>(tokens), 1);
+    worst.front() = 0;
+    worst.back() = 2;
+    for (const Text& text : {random_text(random, tokens, 2), random_text(random, tokens, 1000), worst}) {
+      automaton.clear();
+      for (const TokenId token : text) automaton.append(token);
+      EXPECT_EQ(automaton.bytes(), at_start);
+    }
+  }
+}
+
+// Steps are counted: as many a token for a long text as for a short one.
+TEST(SuffixAutomaton, ATokenCostsAConstantNumberOfSteps) {
+  std::mt19937_64 random(6);
+  const auto steps_a_token = [](const Text& text) {
+    SuffixAutomaton automaton(static_cast<int>(text.size()));
+    for (const TokenId token : text) {
+      automaton.follow(automaton.match(), token);
+      automaton.append(token);
+    }
+    return static_cast<double>(automaton.probes()) / static_cast<double>(text.size());
+  };
+  for (const int alphabet : {1, 2, 4, 100, 50000}) {
+    const double few = steps_a_token(random_text(random, 2000, alphabet));
+    const double many = steps_a_token(random_text(random, 200'000, alphabet));
+    EXPECT_LE(many, 40) << alphabet;
+    EXPECT_LE(many, 2 * few) << alphabet;
+  }
+}
+
+// A run of one token has a shorter match for each of its tokens, and a token that never came follows none of them.
+TEST(SuffixAutomaton, FollowingANewTokenDoesNotWalkTheWholeText) {
+  SuffixAutomaton automaton;
+  for (int i = 0; i < 10'000; ++i) automaton.append(1);
+  const std::int64_t before = automaton.probes();
+  EXPECT_EQ(automaton.follow(automaton.match(), 2).length, 0);
+  EXPECT_LE(automaton.probes() - before, 20 * SuffixAutomaton::kMostLinks);
+}
+
 TEST(SuffixAutomaton, AMatchThatWasMetAgainEndsAtTheLaterPlace) {
   SuffixAutomaton automaton;
   for (const TokenId token : {1, 2, 3, 1, 2, 4, 1, 2}) automaton.append(token);

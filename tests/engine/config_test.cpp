@@ -312,7 +312,9 @@ TEST_F(ConfigDraft, KindFollowsTheDraftModel) {
   EXPECT_EQ(error_of("draft:\n  kind: model\n"),
             "c/a.yaml:3: draft.kind: model needs draft.model, the GGUF file of a smaller model, which is not set");
   EXPECT_THAT(error_of("", {"draft.kind=model"}), StartsWith("--set draft.kind: model needs draft.model"));
-  EXPECT_THAT(error_of("", {"draft.kind=hybrid"}), StartsWith("--set draft.kind: hybrid needs draft.model"));
+  const DraftConfig without = read("draft: {kind: hybrid}").draft;  // repeats and recycled tokens need none
+  EXPECT_EQ(without.kind, "hybrid");
+  EXPECT_FALSE(without.uses_model());
 }
 
 TEST_F(ConfigDraft, MaxNodesHoldsTheWholeProposal) {
@@ -321,7 +323,7 @@ TEST_F(ConfigDraft, MaxNodesHoldsTheWholeProposal) {
   EXPECT_EQ(read("draft: {length: 15}").draft.max_nodes, 16);
   EXPECT_EQ(read("draft: {length: 16}").draft.max_nodes, 17);
   EXPECT_EQ(read("draft: {length: 63}").draft.max_nodes, 64);
-  EXPECT_EQ(read("draft: {length: 0}").draft.max_nodes, 16);
+  EXPECT_EQ(read("draft: {length: 0}").draft.max_nodes, 1);
   EXPECT_EQ(read("draft: {length: 0, max_nodes: 1}").draft.max_nodes, 1);
   EXPECT_EQ(read("draft: {length: 8, max_nodes: 9}").draft.max_nodes, 9);
   EXPECT_EQ(error_of("draft:\n  length: 8\n  max_nodes: 8\n"),
@@ -351,6 +353,20 @@ TEST_F(ConfigDraft, CheaperDraftsAreReadAndWritten) {
               HasSubstr("  head_rows: 32768\n  head_ranking: \"" + model("draft.gguf") + "\"\n  quantize: q4_0\n"));
 }
 
+TEST_F(ConfigDraft, CorpusIsFilesAndFoldersThatExist) {
+  const std::string folder = fs::canonical(models_.path()).string();
+  const DraftConfig draft = read("draft: {corpus: [" + folder + "/../" + fs::path(folder).filename().string() + ", " +
+                                 model("draft.gguf") + "]}")
+                                .draft;
+  EXPECT_THAT(draft.corpus, ElementsAre(folder, model("draft.gguf")));
+  EXPECT_THAT(read("", {"draft.corpus=" + folder}).draft.corpus, ElementsAre(folder));
+  EXPECT_THAT(to_yaml(read("", {"draft.corpus=[" + folder + "]"})), HasSubstr("  corpus: [\"" + folder + "\"]\n"));
+  EXPECT_THAT(error_of("draft:\n  corpus: [/no/such]\n"),
+              AllOf(StartsWith("c/a.yaml:3: draft.corpus: no file or folder /no/such"), HasSubstr("tried ")));
+  EXPECT_THAT(error_of("", {"draft.corpus=missing"}), StartsWith("--set draft.corpus: no file or folder missing"));
+  EXPECT_THAT(error_of("draft: {corpus: [\"\"]}"), StartsWith("c/a.yaml:2: draft.corpus: expected files or folders"));
+}
+
 TEST_F(ConfigDraft, ARankingNeedsRowsToRankAndAFile) {
   EXPECT_EQ(error_of("draft: {head_ranking: a.txt}"),
             "c/a.yaml:2: draft.head_ranking: it ranks the rows that draft.head_rows keeps, which is all");
@@ -360,15 +376,8 @@ TEST_F(ConfigDraft, ARankingNeedsRowsToRankAndAFile) {
 
 TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"draft.retokenize", "true"},
-      {"draft.corpus", "[src]"},
-      {"draft.corpus", "src"},
-      {"constraint.grammar", "a.gbnf"},
-      {"constraint.json_schema", "a.json"},
-      {"constraint.json", "true"},
-      {"constraint.regex", "a+"},
-      {"constraint.choices", "[a, b]"},
-      {"runtime.backend", "cuda"},
+      {"constraint.grammar", "a.gbnf"}, {"constraint.json_schema", "a.json"}, {"constraint.json", "true"},
+      {"constraint.regex", "a+"},       {"constraint.choices", "[a, b]"},     {"runtime.backend", "cuda"},
   };
   for (const auto& [key, value] : cases) {
     EXPECT_THAT(error_of(nested(key, value)), AllOf(StartsWith(fmt::format("c/a.yaml:2: {}: ", key)),
@@ -401,7 +410,7 @@ TEST_F(ConfigRefusals, ALossyRuleNeedsTheKeyThatAllowsIt) {
 
 TEST_F(ConfigRefusals, NeutralValuesOfThoseFeaturesAreAccepted) {
   const Config config = read(R"(
-draft: {head_rows: all, head_ranking: , quantize: none, retokenize: false, corpus: []}
+draft: {head_rows: all, head_ranking: , quantize: none, corpus: []}
 verify: {rule: rejection, lossy: false}
 constraint: {grammar: , json_schema: ~, json: false, regex: null, choices: []}
 )");
@@ -578,6 +587,8 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   config.draft.head_rows = maybe(1, 1 << 30);
   if (config.draft.head_rows && below(2) == 0) config.draft.head_ranking = draft;
   config.draft.quantize = std::vector<std::string>{"none", "q4_0", "q8_0"}[below(3)];
+  config.draft.retokenize = below(2) == 0;
+  if (below(3) == 0) config.draft.corpus = {draft, fs::path(draft).parent_path().string()};
   config.draft.ngram_min_match = 1 + static_cast<int>(below(100));
   config.draft.ngram_max_match = config.draft.ngram_min_match + static_cast<int>(below(100));
   config.sampling = {real(0, 1e6), static_cast<int>(below(100)), real(0, 1), real(0, 1)};
@@ -657,7 +668,8 @@ TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
           "\"\n  context: null\n"
           "draft:\n  kind: ngram\n  model: null\n  context: null\n  length: auto\n  max_nodes: 16\n"
           "  min_probability: 0\n  kv_cache: null\n"
-          "  head_rows: all\n  head_ranking: null\n  quantize: none\n  ngram:\n    min_match: 2\n    max_match: 64\n"
+          "  head_rows: all\n  head_ranking: null\n  quantize: none\n  retokenize: false\n  corpus: []\n  ngram:\n    "
+          "min_match: 2\n    max_match: 64\n"
           "verify:\n  rule: rejection\n  lossy: false\n"
           "sampling:\n  temperature: 0.7\n  top_k: 40\n  top_p: 0.95\n  min_p: 0\n  seed: random\n"
           "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
@@ -699,7 +711,8 @@ TEST_F(ConfigFiles, EveryFileOfTheFolderLoads) {
     names.insert(entry.path().stem().string());
     EXPECT_NO_THROW(read_config(Options::from_file(entry.path().string()))) << entry.path();
   }
-  for (const char* name : {"quickstart", "plain", "model-draft", "ngram", "reproducible", "small"}) {
+  for (const char* name :
+       {"quickstart", "plain", "model-draft", "ngram", "own-files", "reproducible", "small", "retokenize"}) {
     EXPECT_TRUE(names.contains(name));
   }
 }
@@ -707,6 +720,9 @@ TEST_F(ConfigFiles, EveryFileOfTheFolderLoads) {
 TEST_F(ConfigFiles, SayWhatTheirNamesPromise) {
   const std::string qwen = model("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf");
   const std::string qwen_draft = model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+  const DraftConfig own = read_file("own-files").draft;
+  EXPECT_EQ(own.kind, "ngram");
+  EXPECT_THAT(own.corpus, ElementsAre(::testing::EndsWith("/src"), ::testing::EndsWith("/tests")));
   const Config quickstart = read_file("quickstart");
   EXPECT_EQ(quickstart.target.model, qwen);
   EXPECT_EQ(quickstart.draft.model, qwen_draft);
@@ -722,6 +738,9 @@ TEST_F(ConfigFiles, SayWhatTheirNamesPromise) {
   EXPECT_EQ(read_file("model-draft").draft.kind, "model");
   EXPECT_GT(read_file("model-draft").sampling.temperature, 0);
   EXPECT_EQ(read_file("ngram").draft.kind, "ngram");
+  EXPECT_TRUE(read_file("retokenize").draft.retokenize);
+  EXPECT_EQ(read_file("retokenize").target.model, qwen);
+  EXPECT_EQ(read_file("retokenize").draft.model, model("smollm2-135m-instruct-q4_1.gguf"));
   EXPECT_EQ(read_file("small").draft.kind, "ngram");
   EXPECT_EQ(read_file("small").target.model, model("smollm2-135m-instruct-q4_1.gguf"));
 }

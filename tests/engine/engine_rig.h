@@ -12,6 +12,7 @@
 
 #include "draft/auto_length.h"
 #include "draft/registry.h"
+#include "draft/retokenize.h"
 #include "src/engine/engine.h"
 #include "tests/engine/random_tree_drafter.h"
 #include "tests/engine/scripted_drafters.h"
@@ -30,6 +31,7 @@ inline constexpr int kAuto = -1;
 struct RigOptions {
   int length = 4;  // kAuto: by expected tokens a second, with costs as real models have
   int max_nodes = kMaxTreeNodes;
+  DraftShape shape = DraftShape::chain;  // of a fixed length
   int capacity = 96;
   int prefill_chunk = 7;
   std::uint64_t seed = 1;
@@ -48,6 +50,7 @@ class Rig {
       : target_(options(backend, 0, kv), backend, threads),
         draft_(options(backend, 0.3, kv), backend, threads),
         cheap_draft_(options(backend, 0.3, kv), backend, threads, 128, cheap_weights()),
+        foreign_draft_(foreign_options(backend, kv), backend, threads),
         kv_type_(kv.value_or(target_.backend->preferred_kv_type())) {}
 
   // Tests share models that differ in nothing.
@@ -77,7 +80,7 @@ class Rig {
   }
 
   static std::unique_ptr<LengthPolicy> policy(const RigOptions& o) {
-    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0);
+    if (o.length != kAuto) return std::make_unique<FixedLength>(o.length, o.max_nodes, 0, o.shape);
     CostModel costs;
     costs.target = PassCosts(std::vector<RowSeconds>{{1, 1}, {6, 1.2}, {8, 1.4}, {16, 2.1}});
     costs.draft = PassCosts(std::vector<RowSeconds>{{1, 0.3}, {64, 1.5}});
@@ -85,14 +88,30 @@ class Rig {
   }
 
   // The drafters of the product by their names; "self": the target drafts for itself; "cheap-model": the draft with
-  // some rows of its head and matrices in Q4_0.
+  // some rows of its head and matrices in Q4_0; "retokenize": a model with another vocabulary drafts through text,
+  // "retokenize-hybrid" with repeats, "retokenize-self" the target for itself; "reuse": hybrid without a model.
   std::unique_ptr<Drafter> drafter(const std::string& kind, const RigOptions& o = {}, int context = 0) {
+    if (kind == "retokenize-self") {
+      RigOptions greedy = o;
+      greedy.sampling.temperature = 0;
+      return std::make_unique<RetokenizingDrafter>(drafter("self", greedy, context), *words_, *words_);
+    }
     DrafterSetup setup;
-    setup.kind = kind == "self" || kind == "cheap-model" ? "model" : kind;
+    const bool foreign = kind == "retokenize" || kind == "retokenize-hybrid";
+    const bool product = kind == "none" || kind == "model" || kind == "ngram" || kind == "recycle" || kind == "hybrid";
+    setup.kind = product ? kind : kind == "retokenize-hybrid" || kind == "reuse" ? "hybrid" : "model";
     setup.sampling = o.sampling;
     setup.noise = {o.seed, 0};
     setup.draw = make_verifier(o.rule)->draft_draw();
-    setup.model = kind == "self" ? &target_.model : kind == "cheap-model" ? &cheap_draft_.model : &draft_.model;
+    setup.model = kind == "self"          ? &target_.model
+                  : kind == "cheap-model" ? &cheap_draft_.model
+                  : foreign               ? &foreign_draft_.model
+                  : kind == "reuse"       ? nullptr
+                                          : &draft_.model;
+    if (foreign) {
+      setup.target_words = words_.get();
+      setup.draft_words = foreign_words_.get();
+    }
     setup.context = context > 0 ? context : o.capacity;
     setup.kv_type = o.draft_kv.value_or(kv_type());
     setup.mask = o.mask;
@@ -101,8 +120,10 @@ class Rig {
   }
   // Every kind that the tests go through; `truth`: the whole sequence, prompt included.
   static std::vector<std::string> kinds() {
-    return {"none",   "ngram",  "recycle", "model",         "cheap-model", "self",
-            "hybrid", "oracle", "wrong",   "wrong-after-1", "duplicates",  "random-tree"};
+    return {
+        "none",       "ngram",      "recycle",           "reuse",           "model",  "cheap-model", "self",
+        "hybrid",     "retokenize", "retokenize-hybrid", "retokenize-self", "oracle", "wrong",       "wrong-after-1",
+        "duplicates", "random-tree"};
   }
   std::unique_ptr<Drafter> any_drafter(const std::string& kind, const std::vector<TokenId>& truth,
                                        const RigOptions& o = {}) {
@@ -151,6 +172,12 @@ class Rig {
     options.noise = noise;
     return options;
   }
+  static TinyOptions foreign_options(const std::string& backend, std::optional<KvType> kv) {
+    TinyOptions foreign = options(backend, 0, kv);
+    foreign.vocabulary = other_tiny_vocabulary();
+    foreign.seed = 2;
+    return foreign;
+  }
   // Two of three tokens, the last one of the vocabulary among them.
   static WeightOptions cheap_weights() {
     WeightOptions weights{.quantize = Format::q4_0, .head_tokens = {}};
@@ -159,7 +186,9 @@ class Rig {
     }
     return weights;
   }
-  TinyModel target_, draft_, cheap_draft_;
+  TinyModel target_, draft_, cheap_draft_, foreign_draft_;
+  std::unique_ptr<Tokenizer> words_ = make_tokenizer(tiny_vocabulary(), "tiny.gguf");
+  std::unique_ptr<Tokenizer> foreign_words_ = make_tokenizer(other_tiny_vocabulary(), "foreign.gguf");
   KvType kv_type_;
 };
 

@@ -61,8 +61,9 @@ std::vector<Feature> features() {
   };
 }
 
-const std::vector<std::string> kDrafters{"none",   "model",       "cheap-model", "ngram",  "recycle",
-                                         "hybrid", "random-tree", "wrong",       "oracle", "duplicates"};
+const std::vector<std::string> kDrafters{"none",    "model",      "cheap-model", "ngram",
+                                         "recycle", "hybrid",     "random-tree", "wrong",
+                                         "oracle",  "duplicates", "retokenize",  "retokenize-hybrid"};
 
 class Matrix : public ::testing::Test {
  protected:

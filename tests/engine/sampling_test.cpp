@@ -23,13 +23,16 @@ class Sampled : public ::testing::TestWithParam<std::string> {
 struct Setting {
   std::string rule, kind;
   int length;
+  DraftShape shape = DraftShape::chain;
 };
 std::vector<Setting> every_setting() {
   std::vector<Setting> settings;
   for (const char* rule : {"rejection", "block", "coupled", "typical"}) {
     for (const std::string& kind : Rig::kinds()) {
       for (int length = 0; length <= 4; ++length) settings.push_back({rule, kind, length});
+      settings.push_back({rule, kind, kAuto});
     }
+    for (const char* kind : {"model", "hybrid"}) settings.push_back({rule, kind, 3, DraftShape::tree});
   }
   return settings;
 }
@@ -40,10 +43,11 @@ TEST_P(Sampled, SeedGivesOneTextForEachRuleDrafterAndLength) {  // B31
   options.sampling.temperature = 1;
   options.seed = 42;
   const std::vector<TokenId> plain = rig().plain(prompt, 20, options);
-  for (const auto& [rule, kind, length] : every_setting()) {
+  for (const auto& [rule, kind, length, shape] : every_setting()) {
     SCOPED_TRACE(rule + ", " + kind + " of length " + std::to_string(length));
     options.rule = rule;
     options.length = length;
+    options.shape = shape;
     Engine first = rig().engine(rig().any_drafter(kind, plain, options), options);
     const std::vector<TokenId> ids = tandem::test::run(first, prompt, 20);
     if (length == 0 || kind == "none" || rule == "coupled") {
@@ -170,7 +174,7 @@ MakeVerifier make(const std::string& rule) {
 
 // How often each triple of first tokens came, over kSeeds seeds. Blocks may run past the third token.
 std::vector<double> histogram(Rig& rig, const std::vector<TokenId>& prompt, const std::string& kind, int length,
-                              const MakeVerifier& verifier) {
+                              const MakeVerifier& verifier, DraftShape shape = DraftShape::chain) {
   std::vector<double> counts(kCells);
   std::vector<TokenId> usable(kUsable);
   std::iota(usable.begin(), usable.end(), 0);
@@ -178,6 +182,7 @@ std::vector<double> histogram(Rig& rig, const std::vector<TokenId>& prompt, cons
     RigOptions options = law_options();
     options.length = length;
     options.max_nodes = 10;
+    options.shape = shape;
     options.seed = static_cast<std::uint64_t>(seed);
     std::unique_ptr<Verifier> rule = verifier();
     if (rule->draft_draw() == DraftDraw::shared_noise) options.rule = rule->name();
@@ -203,12 +208,19 @@ TEST_P(Sampled, FirstThreeTokensFollowTheTargetsLaw) {
                                      {"rejection", "ngram", 2},
                                      {"block", "model", 3},
                                      {"block", "random-tree", 3},
-                                     {"coupled", "model", 3}});
+                                     {"rejection", "retokenize-self", 3},
+                                     {"block", "retokenize-self", 3},
+                                     {"coupled", "model", 3},
+                                     {"rejection", "model", 2, DraftShape::tree},
+                                     {"rejection", "hybrid", 2, DraftShape::tree},
+                                     {"block", "hybrid", 2, DraftShape::tree},
+                                     {"coupled", "model", 2, DraftShape::tree}});
   }
-  for (const auto& [rule, kind, length] : settings) {
-    const std::vector<double> counts = histogram(rig(), law.prompt, kind, length, make(rule));
+  for (const auto& [rule, kind, length, shape] : settings) {
+    const std::vector<double> counts = histogram(rig(), law.prompt, kind, length, make(rule), shape);
     const ChiSquare result = chi_square(counts, law.cells);
-    EXPECT_TRUE(result.fits()) << rule << ", " << kind << " of length " << length << ": " << result.statistic << " of "
+    EXPECT_TRUE(result.fits()) << rule << ", " << kind << " of length " << length
+                               << (shape == DraftShape::tree ? " (tree): " : ": ") << result.statistic << " of "
                                << result.limit;
   }
 }

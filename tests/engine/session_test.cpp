@@ -101,12 +101,37 @@ TEST_P(SessionTest, EveryDrafterGivesThePlainAnswer) {
                                              {"draft.kind=ngram", "draft.length=auto"},
                                              {"draft.model=" + short_draft_, "draft.context=16"},
                                              {"draft.kind=recycle"},
+                                             {"draft.kind=hybrid"},
+                                             {"draft.kind=hybrid", "draft.length=auto"},
+                                             {"draft.kind=ngram", "draft.corpus=" + folder_.path()},
+                                             {"draft.model=" + draft_, "draft.corpus=" + folder_.path()},
                                              {"draft.model=" + draft_, "draft.quantize=q4_0", "draft.head_rows=64"},
                                              {"draft.model=" + draft_, "draft.quantize=q8_0"}}) {
     Session drafted = session(settings);
     EXPECT_EQ(answer(drafted).ids, truth.ids) << ::testing::PrintToString(settings);
     EXPECT_TRUE(drafted.lossless());
   }
+}
+
+// The tiny model's own answer as a document: drafts come from it, and only where the config asks for it.
+TEST_P(SessionTest, CorpusIsDraftedFromAndReported) {
+  Session plain = session({"draft.kind=none"});
+  const GenerationResult truth = answer(plain);
+  const std::string text = folder_.file("answer.txt", "the hat in the inn" + truth.text);
+  Session drafted = session({"draft.kind=ngram", "draft.corpus=[" + text + ", " + draft_ + "]"});
+  const GenerationResult result = answer(drafted);
+  EXPECT_EQ(result.ids, truth.ids);
+  EXPECT_GT(result.metrics.by_source[static_cast<int>(DraftSource::corpus)].accepted, 0);
+  const Json json = report(result, drafted);
+  EXPECT_EQ(json["by_source"]["corpus"]["accepted"],
+            result.metrics.by_source[static_cast<int>(DraftSource::corpus)].accepted);
+  EXPECT_EQ(json["settings"]["corpus"]["files"], 1);
+  EXPECT_THAT(json["settings"]["corpus"]["skipped"][0], HasSubstr("draft.gguf (binary)"));
+  EXPECT_THAT(drafted.warning(), HasSubstr("draft.corpus leaves out "));
+  for (const char* kind : {"none", "recycle"}) {
+    EXPECT_FALSE(session({std::string("draft.kind=") + kind, "draft.corpus=" + text}).corpus()) << kind;
+  }
+  EXPECT_EQ(session().warning(), "");
 }
 
 TEST_P(SessionTest, HeadKeepsTheRankedRowsAndTheEndTokens) {
@@ -173,6 +198,27 @@ TEST_P(SessionTest, CostTableIsMeasuredOnceAndNamed) {
   }
   EXPECT_EQ(settings_json(session({"draft.kind=ngram", "draft.length=auto"}))["cost_table"]["draft"], Json::array());
   EXPECT_TRUE(settings_json(session({"draft.kind=none", "draft.length=auto"}))["cost_table"].is_null());
+}
+
+// An answer without passes of one row is judged by the table's shape and by its own passes, so that a table of another
+// day, off by two here, does not count as a speed-up.
+TEST_P(SessionTest, ExplanationGoesByTheTableAndTheAnswersOwnPasses) {
+  const Session session = this->session({"draft.model=" + draft_, "draft.length=auto"});
+  const PassCosts costs(session.costs()->target);
+  GenerationResult r;
+  Metrics& m = r.metrics;
+  m.steps = m.steps_by_rows[5] = 10;
+  m.generated = 41;
+  m.total = {.proposed = 40, .tested = 35, .accepted = 30};
+  m.seconds_by_rows[5] = 2 * 10 * costs.seconds(5);
+  r.tpot_seconds = costs.seconds(1);
+  EXPECT_THAT(explanation(r, session), HasSubstr("about 2.00x plain, estimated from T(rows), measured at load 20"));
+  m.steps_by_rows[1] = 4;
+  m.seconds_by_rows[1] = 4 * 3 * costs.seconds(1);
+  EXPECT_THAT(explanation(r, session), HasSubstr("about 3.00x plain, estimated from passes of one row in this answer"));
+  const Session fixed = this->session({"draft.model=" + draft_, "draft.length=4"});
+  m.steps_by_rows[1] = 3;
+  EXPECT_THAT(explanation(r, fixed), HasSubstr("estimated from passes of one row at load"));
 }
 
 // The drafter is told to draw with the target's noise, or a draft equal to the target would not always be right.

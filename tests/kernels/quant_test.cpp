@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -167,27 +168,77 @@ TEST(Quant, KnowsItsTableAndNothingElse) {
   EXPECT_THROW(format_info(static_cast<Format>(42)), Error);
 }
 
-// GGUF's rule by hand: scale = extreme / -8, quant = floor(value / scale + 8.5), at most 15.
+// Quant i of block `block`, 0..15.
+int q4_0_quant(std::span<const std::byte> blocks, std::size_t block, std::size_t i) {
+  const int pair = byte(blocks, 18 * block + 2 + i % 16);
+  return i < 16 ? pair & 15 : pair >> 4;
+}
+
+// The rule in double: quants by the scale extreme / -8, ties to even, and the scale that fits them.
+double q4_0_scale(std::span<const float> values, std::span<int> quants) {
+  float extreme = 0;
+  for (const float value : values) extreme = std::abs(value) > std::abs(extreme) ? value : extreme;
+  double dot = 0, square = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double quant = std::clamp(std::nearbyint(static_cast<double>(values[i]) / (extreme / -8)), -8.0, 7.0);
+    quants[i] = static_cast<int>(quant) + 8;
+    dot += values[i] * quant;
+    square += quant * quant;
+  }
+  return dot / square;
+}
+
 TEST(Quant, Q4_0EncodesWorkedValues) {
   std::vector<float> values(64);
-  const std::vector<std::pair<float, int>> first{{-8, 0}, {-7.625f, 0}, {-7.5f, 1}, {-7.25f, 1}, {-0.5f, 8},
-                                                 {0, 8},  {0.25f, 8},   {0.5f, 9},  {6.75f, 15}, {7.875f, 15}};
+  const std::vector<std::pair<float, int>> first{{-8, 0},    {-7.625f, 0}, {-7.5f, 0}, {-7.25f, 1}, {-6.5f, 2},
+                                                 {-0.5f, 8}, {0, 8},       {0.5f, 8},  {1.5f, 10},  {7.875f, 15}};
   for (std::size_t i = 0; i < first.size(); ++i) values[2 * i] = first[i].first;
-  values[32] = 4;  // the second block: scale -0.5, so a large value of the other sign is cut
-  values[33] = -4;
-  values[34] = -0.25f;
+  values[32] = -2;  // the second block: both ends have the quants -8 and 8, of which only the first exists
+  values[33] = 2;
   Bytes blocks(36);
   encode_blocks(Format::q4_0, values, blocks);
-  EXPECT_EQ(half(blocks, 0), 1.0f);
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    const std::size_t place = 2 * i;
-    const int quant = place < 16 ? byte(blocks, 2 + place) & 15 : byte(blocks, 2 + place - 16) >> 4;
-    EXPECT_EQ(quant, first[i].second) << first[i].first;
+  for (std::size_t i = 0; i < first.size(); ++i)
+    EXPECT_EQ(q4_0_quant(blocks, 0, 2 * i), first[i].second) << first[i].first;
+  EXPECT_EQ(q4_0_quant(blocks, 1, 0), 0);
+  EXPECT_EQ(q4_0_quant(blocks, 1, 1), 15);
+  EXPECT_NEAR(half(blocks, 18), (2 * 8 + 2 * 7) / (64.0 + 49.0), 2e-4);
+}
+
+TEST(Quant, Q4_0EncodesByItsRule) {
+  std::mt19937_64 random(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(32 * 300);
+  for (float& value : values) value = normal(random);
+  Bytes blocks(encoded_bytes(Format::q4_0, values.size()));
+  encode_blocks(Format::q4_0, values, blocks);
+  for (std::size_t block = 0; block < 300; ++block) {
+    std::vector<int> quants(32);
+    const double scale = q4_0_scale(std::span(values).subspan(32 * block, 32), quants);
+    EXPECT_NEAR(half(blocks, 18 * block), scale, std::abs(scale) / 1024);
+    for (std::size_t i = 0; i < 32; ++i) ASSERT_EQ(q4_0_quant(blocks, block, i), quants[i]) << block << ' ' << i;
   }
-  EXPECT_EQ(half(blocks, 18), -0.5f);
-  EXPECT_EQ(byte(blocks, 20) & 15, 0);
-  EXPECT_EQ(byte(blocks, 21) & 15, 15);
-  EXPECT_EQ(byte(blocks, 22) & 15, 9);
+}
+
+// Half of what five bits hold lies between two quants of four: rounding all of that one way would shift every value of
+// a matrix by a quarter of a quant on average.
+TEST(Quant, Q4_0MovesValuesOfFiveBitsNeitherUpNorDown) {
+  std::mt19937_64 random(9);
+  std::vector<float> values(32 * 2000), back(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = i % 32 == 0 ? -16.0f : static_cast<float>(random() % 32) - 16;
+  }
+  Bytes blocks(encoded_bytes(Format::q4_0, values.size()));
+  encode_blocks(Format::q4_0, values, blocks);
+  decode_blocks(Format::q4_0, blocks, back);
+  double shift = 0, square = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double error = back[i] - values[i];
+    shift += error / static_cast<double>(values.size());
+    square += error * error;
+  }
+  // The top value, 15, has only a quant below it: off by -1 where the even one would be off by 1.
+  const double deviation = std::sqrt(square) / static_cast<double>(values.size());
+  EXPECT_LT(std::abs(shift), 2.0 / 32 + 4 * deviation);
 }
 
 // scale = largest size / 127, quant = value / scale to the nearest, halves away from 0.
@@ -204,25 +255,19 @@ TEST(Quant, Q8_0EncodesWorkedValues) {
   }
 }
 
-// A quant is off by half a step at most (Q4_0: by a whole one at the end that has no 8), and the scale, rounded to half
-// after the quants were chosen, by 2^-11 of itself.
-TEST(Quant, EncodedValuesAreWithinAStepOfTheOriginals) {
+// A quant is off by half a step at most, and the scale, rounded to half after the quants were chosen, by 2^-11 of
+// itself.
+TEST(Quant, Q8_0EncodedValuesAreWithinHalfAStepOfTheOriginals) {
   std::mt19937_64 random(8);
   std::normal_distribution<float> normal;
-  for (const Format format : {Format::q4_0, Format::q8_0}) {
-    const FormatInfo& info = format_info(format);
-    const float most = format == Format::q4_0 ? 8 : 127;
-    std::vector<float> values(32 * 200), back(values.size());
-    for (float& value : values) value = normal(random);
-    Bytes blocks(encoded_bytes(format, values.size()));
-    encode_blocks(format, values, blocks);
-    decode_blocks(format, blocks, back);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const float scale = half(blocks, i / 32 * static_cast<std::size_t>(info.block_bytes));
-      const bool no_quant = format == Format::q4_0 && values[i] / scale > 7.5f;
-      const float limit = std::abs(scale) * ((no_quant ? 1.0f : 0.5f) + 2 * most / 2048);
-      ASSERT_LE(std::abs(values[i] - back[i]), limit) << info.name << ' ' << i;
-    }
+  std::vector<float> values(32 * 200), back(values.size());
+  for (float& value : values) value = normal(random);
+  Bytes blocks(encoded_bytes(Format::q8_0, values.size()));
+  encode_blocks(Format::q8_0, values, blocks);
+  decode_blocks(Format::q8_0, blocks, back);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float scale = half(blocks, i / 32 * std::size_t{34});
+    ASSERT_LE(std::abs(values[i] - back[i]), std::abs(scale) * (0.5f + 2 * 127.0f / 2048)) << i;
   }
 }
 

@@ -24,33 +24,6 @@
 
 namespace tandem::test {
 
-struct TinyOptions {
-  std::string architecture = "qwen2";  // or llama
-  int layers = 2;
-  int width = 64;
-  int heads = 4;
-  int kv_heads = 2;
-  int head_dim = 16;
-  int ffn = 96;
-  int rows = 112;  // of the embedding; those past the vocabulary are padding
-  int context = 512;
-  Format format = Format::f32;  // of all matrices: f32, q8_0, q4_k or q6_k; the last two need columns of 256
-  bool tied = true;
-  std::uint64_t seed = 1;
-  double noise = 0;           // mixes this much of a second random model in (f32 and q8_0): a draft that often agrees
-  std::string chat_template;  // empty = none
-  std::function<void(std::string_view name, std::string& data)> edit;  // may change a tensor's bytes before they go in
-};
-
-// Sizes for the formats with blocks of 256.
-inline TinyOptions wide_options(Format format) {
-  TinyOptions options;
-  options.width = options.ffn = 256;
-  options.head_dim = 64;
-  options.format = format;
-  return options;
-}
-
 // 96 single bytes (printable ASCII, space, newline), a few merged tokens, three control tokens; no BOS is added.
 inline Vocabulary tiny_vocabulary() {
   Vocabulary v;
@@ -73,6 +46,59 @@ inline Vocabulary tiny_vocabulary() {
   for (const char* name : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) add(name, TokenType::control);
   v.eos = v.size() - 1;
   return v;
+}
+
+// The same single bytes in another order, other merges, other places of the control tokens.
+inline Vocabulary other_tiny_vocabulary() {
+  Vocabulary v;
+  v.model = "gpt2";
+  v.pre = "smollm";
+  const auto add = [&](std::string token, TokenType type) {
+    v.tokens.push_back(std::move(token));
+    v.types.push_back(type);
+  };
+  add("<|im_end|>", TokenType::control);
+  v.eos = 0;
+  add("\u010A", TokenType::normal);  // newline
+  add("\u0120", TokenType::normal);  // space
+  for (char c = '~'; c >= '!'; --c) add(std::string(1, c), TokenType::normal);
+  v.merges = {"h e", "t he", "e r", "o n", "\u0120 \u0120"};
+  for (const std::string& merge : v.merges) {
+    std::string token = merge;
+    token.erase(token.find(' '), 1);
+    add(std::move(token), TokenType::normal);
+  }
+  v.bos = v.size();
+  add("<|endoftext|>", TokenType::control);
+  return v;
+}
+
+struct TinyOptions {
+  std::string architecture = "qwen2";  // or llama
+  int layers = 2;
+  int width = 64;
+  int heads = 4;
+  int kv_heads = 2;
+  int head_dim = 16;
+  int ffn = 96;
+  int rows = 112;  // of the embedding; those past the vocabulary are padding
+  int context = 512;
+  Format format = Format::f32;  // of all matrices: f32, q8_0, q4_k or q6_k; the last two need columns of 256
+  bool tied = true;
+  std::uint64_t seed = 1;
+  double noise = 0;           // mixes this much of a second random model in (f32 and q8_0): a draft that often agrees
+  std::string chat_template;  // empty = none
+  Vocabulary vocabulary = tiny_vocabulary();
+  std::function<void(std::string_view name, std::string& data)> edit;  // may change a tensor's bytes before they go in
+};
+
+// Sizes for the formats with blocks of 256.
+inline TinyOptions wide_options(Format format) {
+  TinyOptions options;
+  options.width = options.ffn = 256;
+  options.head_dim = 64;
+  options.format = format;
+  return options;
 }
 
 // Random numbers that depend on the seed and the tensor's name alone, so that models of one seed share their weights.
@@ -158,7 +184,7 @@ class TinyWeights {
 };
 
 inline void add_tiny_vocabulary(GgufBuilder& out, const TinyOptions& o) {
-  const Vocabulary v = tiny_vocabulary();
+  const Vocabulary& v = o.vocabulary;
   std::vector<std::int32_t> types;
   for (const TokenType type : v.types) types.push_back(static_cast<std::int32_t>(type));
   out.set("tokenizer.ggml.model", v.model).set("tokenizer.ggml.pre", v.pre).set("tokenizer.ggml.tokens", v.tokens);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/base/error.h"
 #include "tests/model/tiny_model.h"
 
 namespace tandem::test {
@@ -100,6 +101,22 @@ TEST_P(CheapModel, ConvertedMatricesAreTheEncodedOnes) {
   TinyModel converted(options, "reference", 1, 128, {.quantize = Format::q4_0, .head_tokens = {}});
   EXPECT_EQ(logits(converted, kText), logits(rounded, kText));
   EXPECT_NE(logits(converted, kText), logits(*std::make_unique<TinyModel>(options, "reference"), kText));
+}
+
+TEST_P(CheapModel, ThreadsThatConvertChangeNoBit) {
+  const WeightOptions cheap{.quantize = Format::q4_0, .head_tokens = {0, 3, 4, 17, 33, 34, 90, 107, 111}};
+  TinyOptions options;
+  options.format = Format::q8_0;
+  TinyModel alone(options, GetParam(), 1, 128, cheap);
+  const std::vector<float> expected = logits(alone, kText);
+  for (const int threads : {2, 3, 7}) {  // with seven, some have no row of the smaller matrices
+    TinyModel shared(options, GetParam(), threads, 128, cheap);
+    EXPECT_EQ(logits(shared, kText), expected) << threads << " threads";
+  }
+}
+
+TEST_P(CheapModel, FormatThatNothingEncodesIsRefused) {
+  EXPECT_THROW(make({.quantize = Format::q4_1, .head_tokens = {}}), Error);
 }
 
 TEST_P(CheapModel, OnlyLargerFormatsAreConverted) {

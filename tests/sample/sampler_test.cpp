@@ -54,6 +54,53 @@ TEST(Sampler, AppliesTopKBeforeTopPAndTopPBeforeMinP) {
   EXPECT_THAT(sample({2, 1.9f, 0, 0, 0}, {1, 0, 0.99, 0.5}).tokens, ElementsAre(0, 1));
 }
 
+// The list that a sort of the adjusted row gives, with equal logits, a mask, a bias and penalties.
+TEST(Sampler, BestTokensAreTheFirstOfTheSortedRow) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const std::size_t size = 1 + seed * 37 % 900;
+    std::vector<float> logits = random_logits(size, seed, 2);
+    for (std::size_t i = 0; i < size; ++i) {
+      if (seed % 3 == 0) logits[i] = std::round(logits[i]);  // many equal ones
+      if (i % 11 == 3) logits[i] = kNan;
+      if (i % 13 == 4) logits[i] = -kInf;
+    }
+    logits[0] = 0.5f;
+    std::vector<bool> usable(size, true);
+    for (std::size_t i = 5; i < size; i += 7) usable[i] = false;
+    SamplingOptions options{.temperature = 0, .repetition_penalty = 1.5, .frequency_penalty = 0.25};
+    options.logit_bias = {{0, 0.25}, {static_cast<TokenId>(size - 1), 3}};
+    Context context;
+    for (std::size_t i = 0; i < 20; ++i) context.push(static_cast<TokenId>((seed * 31 + i * i) % size));
+    Sampler sampler(options, Noise{}, TokenMask(usable));
+
+    LogitAdjuster adjuster(options);
+    std::vector<RankedToken> expected;
+    for (std::size_t i = 0; i < size; ++i) expected.push_back({static_cast<TokenId>(i), logits[i]});
+    for (const AdjustedLogit& changed : adjuster.adjust(logits, context.tokens(), TokenMask(usable))) {
+      expected[static_cast<std::size_t>(changed.token)].value = changed.logit;
+    }
+    std::erase_if(expected, [&](const RankedToken& token) {
+      return !usable[static_cast<std::size_t>(token.token)] || !(token.value > -kInf);
+    });
+    std::stable_sort(expected.begin(), expected.end(),
+                     [](const RankedToken& a, const RankedToken& b) { return a.value > b.value; });
+    for (const std::size_t wanted : {1, 2, 4, 9}) {
+      std::vector<RankedToken> best(wanted);
+      const int count = sampler.best_tokens(logits, context, best);
+      ASSERT_EQ(count, static_cast<int>(std::min(wanted, expected.size()))) << "seed " << seed;
+      for (int i = 0; i < count; ++i) {
+        EXPECT_EQ(best[i].token, expected[i].token) << "seed " << seed << ", rank " << i;
+        EXPECT_EQ(best[i].value, expected[i].value) << "seed " << seed << ", rank " << i;
+      }
+      Distribution greedy;
+      sampler.distribution(logits, context, greedy);
+      EXPECT_EQ(best.front().token, greedy.tokens.front());
+    }
+  }
+  std::vector<RankedToken> best(2);
+  EXPECT_THROW(Sampler(plain(0), Noise{}, {}).best_tokens(std::vector<float>{kNan, -kInf}, Context{}, best), Error);
+}
+
 TEST(Sampler, EqualsTheSortedChain) {
   int checked = 0;
   for (const std::size_t size : {1, 2, 7, 64, 65, 1000, 5000}) {

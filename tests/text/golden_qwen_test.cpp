@@ -50,6 +50,8 @@ TEST_F(GoldenQwen, TakesAnyBytes) {  // B05
   EXPECT_EQ(cut.front(), target_->tokenizer->encode("ok", Specials::literal).front());
 }
 
+TEST_F(GoldenQwen, WhatIsSettledOfAnOpenTextNeverChanges) { expect_settled_tokens_stay(*target_); }
+
 TEST_F(GoldenQwen, LongRunsLoseNothing) { expect_long_runs(*target_->tokenizer); }
 
 TEST_F(GoldenQwen, ThePairSharesItsVocabularyAndSmolLm2DoesNot) {  // B07, B08

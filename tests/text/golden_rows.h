@@ -54,6 +54,24 @@ inline void expect_golden_tokens(const GoldenModel& model) {
   std::printf("compared %zu rows of %s\n", rows.size(), model.golden_name.c_str());
 }
 
+// Cut anywhere, a text goes on from what is settled as if it had come at once.
+inline void expect_settled_tokens_stay(const GoldenModel& model) {
+  int cuts = 0;
+  for (const auto& row : golden_rows("tokenize.jsonl", model.golden_name)) {
+    const std::string text = row["text"];
+    const std::vector<TokenId> whole = model.tokenizer->encode(text, Specials::literal);
+    for (std::size_t cut = 0; cut <= text.size(); ++cut, ++cuts) {
+      const OpenEncoding open = model.tokenizer->encode_open(std::string_view(text).substr(0, cut));
+      std::vector<TokenId> ids(open.ids.begin(), open.ids.begin() + static_cast<std::ptrdiff_t>(open.settled_ids));
+      for (const TokenId id : model.tokenizer->encode(text.substr(open.settled_bytes), Specials::literal)) {
+        ids.push_back(id);
+      }
+      ASSERT_EQ(ids, whole) << "cut at " << cut << ": " << row.dump();
+    }
+  }
+  EXPECT_GT(cuts, 1000);
+}
+
 inline void expect_golden_chats(const GoldenModel& model) {
   const auto chat = make_chat_template(model.gguf->text("tokenizer.chat_template"), model.golden_name);
   const auto rows = golden_rows("chat.jsonl", model.golden_name);

@@ -34,6 +34,8 @@ TEST_F(GoldenSmolLm2, TakesBytesThatAreNotUtf8) {  // B05
                                 0xF6, 0xF7, 0xF8, 0xF9, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF});
 }
 
+TEST_F(GoldenSmolLm2, WhatIsSettledOfAnOpenTextNeverChanges) { expect_settled_tokens_stay(model_); }
+
 TEST_F(GoldenSmolLm2, LongRunsLoseNothing) { expect_long_runs(tokenizer_); }
 
 }  // namespace

@@ -131,6 +131,41 @@ TEST(Bpe, AnyBytesDecodeToThemselves) {
   }
 }
 
+// What is called settled stays whatever follows, and all but the end of a text is.
+TEST(Bpe, WhatIsSettledOfAnOpenTextNeverChanges) {
+  const std::vector<std::string> parts = {"a",      "the",    "I'",     "l",      "9",        " ",     "\n",
+                                          "\r",     "\t",     "-",      "'",      "s",        "<",     "x",
+                                          "\u00e9", "\u65e5", "\u3000", "\u0301", "\xF0\x9F", "<sep/>"};
+  std::mt19937 random(29);
+  std::size_t settled = 0, all = 0;
+  for (const char* pre : {"gpt-2", "smollm", "qwen2", "llama-bpe"}) {
+    Vocabulary vocabulary = tiny_vocabulary(pre, {{"t", "h"},
+                                                  {"th", "e"},
+                                                  {" ", "the"},
+                                                  {" ", " "},
+                                                  {"\n", "\n"},
+                                                  {"\xC3", "\xA9"},
+                                                  {"'", "l"},
+                                                  {"'l", "l"},
+                                                  {"a", "l"}});
+    add(vocabulary, "<sep/>", TokenType::user_defined);
+    const auto tokenizer = make_tokenizer(vocabulary, "test.gguf");
+    for (int round = 0; round < 1000; ++round) {
+      std::string text;
+      for (int i = 0; i < 14; ++i) text += parts[random() % parts.size()];
+      const std::string begin = text.substr(0, random() % (text.size() + 1));
+      const OpenEncoding open = tokenizer->encode_open(begin);
+      ASSERT_EQ(open.ids, tokenizer->encode(begin, Specials::literal));
+      std::vector<TokenId> ids(open.ids.begin(), open.ids.begin() + static_cast<std::ptrdiff_t>(open.settled_ids));
+      const std::vector<TokenId> rest = tokenizer->encode(text.substr(open.settled_bytes), Specials::literal);
+      ids.insert(ids.end(), rest.begin(), rest.end());
+      ASSERT_EQ(ids, tokenizer->encode(text, Specials::literal)) << pre << ": " << begin << "|" << text;
+      settled += open.settled_bytes, all += begin.size();
+    }
+  }
+  EXPECT_GT(settled, all / 4);  // of these short texts
+}
+
 TEST(Bpe, AByteWithoutATokenBecomesTheReplacementCharacter) {
   Vocabulary vocabulary = tiny_vocabulary("gpt-2");
   vocabulary.types[0x04] = TokenType::unused;

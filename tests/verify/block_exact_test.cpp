@@ -13,6 +13,8 @@ namespace {
 
 using namespace testing;
 
+TEST(Block, OutputDistributionIsTheTargetsOnTreesGrownBestFirst) { expect_lossless_when_grown_best_first<Block<>>(); }
+
 TEST(Block, OutputDistributionIsTheTargetsOnChains) { EXPECT_GT(expect_lossless<Block<>>(chains(), {}, 4), 10000); }
 
 TEST(Block, OutputDistributionIsTheTargetsOnTrees) {

@@ -26,6 +26,8 @@ struct DraftHabits {
   bool call_all_sampled = false;      // FAULT: deterministic children are labelled as drawn from q
   bool drop_all_but_token_0 = false;  // FAULT: a drawn token is dropped, depending on what it is
   bool with_replacement = false;      // independent draws; a token may come twice
+  int best_first_nodes = 0;  // not 0: the tree grows to so many nodes, as deep as the shape, where q makes the next
+                             // child likeliest after all that was drawn so far
 };
 
 // The rules that are enumerated: a walk of the product and the state of its nodes.
@@ -85,7 +87,7 @@ class Enumeration {
     Path path;
     tabulate(pair, path);
     drafted_ = {{-1, 0, ChildKind::deterministic, {}}};
-    expand(0, 1.0);
+    habits_.best_first_nodes > 0 ? grow(1.0) : expand(0, 1.0);
     path.clear();
     compare(path, 1.0, 0.0);
   }
@@ -147,6 +149,46 @@ class Enumeration {
     }
     draw(node, level.sampled, left, weight);
     drafted_.resize(before, drafted_[0]);
+  }
+
+  // Probability of the path to a node, and what q leaves for its next child.
+  double path_probability(std::size_t node) const {
+    double probability = 1;
+    Path path = drafted_[node].path;
+    while (!path.empty()) {
+      const TokenId token = path.back();
+      path.pop_back();
+      probability *= q(path)[token];
+    }
+    return probability;
+  }
+  Distribution left_at(std::size_t node) const {
+    Distribution left = q(drafted_[node].path);
+    for (const Drafted& other : drafted_) {
+      if (other.parent == static_cast<int>(node)) left.remove(other.token);
+    }
+    return left;
+  }
+  double promise(std::size_t node) const {
+    if (drafted_[node].path.size() == shape_.size()) return 0;
+    double most = 0;
+    const Distribution left = left_at(node);
+    for (const TokenId token : left.tokens) most = std::max(most, q(drafted_[node].path)[token]);
+    return path_probability(node) * most;
+  }
+
+  void grow(double weight) {
+    std::size_t best = 0;
+    for (std::size_t node = 1; node < drafted_.size(); ++node) {
+      if (promise(node) > promise(best)) best = node;
+    }
+    if (static_cast<int>(drafted_.size()) == habits_.best_first_nodes || promise(best) == 0) return verify(weight);
+    const Distribution left = left_at(best);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      add(best, left.tokens[i], ChildKind::sampled);
+      grow(weight * left.probabilities[i]);
+      drafted_.pop_back();
+    }
   }
 
   void draw(std::size_t node, int remaining, const Distribution& left, double weight) {

@@ -94,6 +94,19 @@ long expect_lossless(const std::vector<Case>& cases, DraftHabits habits = {}, st
   return outcomes;
 }
 
+// Trees whose shape depends on what was drawn: how many siblings a node gets, and which node gets them.
+template <typename Rule>
+void expect_lossless_when_grown_best_first() {
+  long outcomes = 0;
+  for (const int vocab : {2, 3, 4}) {
+    for (const int nodes : {3, 4, 5, 6, 7}) {
+      const std::vector<Case> deep{{vocab, sampled({1, 1, 1})}};
+      outcomes += expect_lossless<Rule>(deep, {.best_first_nodes = nodes});
+    }
+  }
+  EXPECT_GT(outcomes, 10000);
+}
+
 // [3, 2] over 4 tokens has 24 * 12^3 trees: one seed, the two relations in which all of them are possible.
 template <typename Rule>
 void expect_lossless_on_the_widest_tree() {

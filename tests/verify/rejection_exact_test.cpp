@@ -32,6 +32,10 @@ TEST(Rejection, OutputDistributionIsTheTargetsOnNodesThatMixBothKinds) {
   expect_lossless<Rejection<>>(mixed_nodes(), {.skewed = true});
 }
 
+TEST(Rejection, OutputDistributionIsTheTargetsOnTreesGrownBestFirst) {
+  expect_lossless_when_grown_best_first<Rejection<>>();
+}
+
 // A sibling that repeats an earlier one is passed over, which makes independent draws lossless too.
 TEST(Rejection, RepeatedSiblingsAreHarmless) {
   expect_lossless<Rejection<>>(repeating_trees(), {.with_replacement = true});

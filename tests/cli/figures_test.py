@@ -1,0 +1,72 @@
+"""The README's definitions of figures against the reports: none undefined, none left over. And where the time goes."""
+
+import json
+import re
+import unittest
+
+from tandem import ROOT, SMALL, SMALL_MODEL, TandemTest, settings, strict_json, tandem
+
+SECTION = "## What the figures mean\n"
+# Of a text that differs, which no run here has.
+OF_A_DIFFERENCE = {"index", "plain", "drafted", "margin"}
+OTHER_SHARE = 0.02
+
+
+def keys_of(value) -> set:
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value))
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set()
+
+
+def section() -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text[text.index(SECTION):].split("\n## ")[0]
+
+
+class Definitions(TandemTest):
+    def reports(self) -> list:
+        rows = [{"id": "good", "task": "chat", "prompt": "Repeat three times: one two three four five."},
+                {"id": "bad", "task": "chat", "prompt": "word " * 400}]
+        path = self.write("prompts.jsonl", "\n".join(map(json.dumps, rows)))
+        common = ["--config", SMALL, "--json", "--prompts", path,
+                  *settings(target__context=96, stop__max_tokens=16, draft__length="auto", sampling__seed=3)]
+        hot = settings(sampling__temperature=1, sampling__top_k=2)
+        itself = settings(draft__kind="model", draft__model=SMALL_MODEL)
+        other = settings(draft__kind="recycle")
+        lookup = settings(draft__kind="ngram", draft__corpus=json.dumps([self.write("notes.txt", "one two three " * 9)]))
+        runs = [["generate", *common, *settings(sampling__logprobs=1)], ["generate", *common, *itself],
+                ["generate", *common, *other], ["generate", *common, *lookup],
+                ["check", *common, "--draws", "100", *hot],
+                ["check", *common, *hot, *settings(verify__rule="coupled")], ["accept", *common, *itself]]
+        return [strict_json(tandem(*run).stdout) for run in runs]
+
+    def test_every_key_of_every_report_is_defined_in_one_place_and_every_definition_is_of_a_key(self):
+        reported = set().union(*map(keys_of, self.reports())) | OF_A_DIFFERENCE
+        text = section()
+        named = set(re.findall(r"`([^`]+)`", text))
+        self.assertEqual(sorted(reported - named), [])
+        rows = re.findall(r"^\| (`.+?) \|", text, re.MULTILINE)
+        defined = [key for row in rows for key in re.findall(r"`([^`]+)`", row)]
+        self.assertEqual(sorted(set(defined) - reported), [])
+        self.assertEqual(sorted(key for key in set(defined) if defined.count(key) > 1), [])
+
+    def test_help_says_where_the_definitions_are(self):
+        for command in ("generate", "accept", "check"):
+            self.assertIn("What the figures mean", self.succeed(command, "--help").stdout.decode())
+
+
+class Times(TandemTest):
+    def test_stages_leave_next_to_nothing_to_other(self):
+        for kind in ("none", "ngram"):
+            shares = []
+            for _ in range(3):  # the best of three: a machine that does something else meanwhile shows as other
+                out = self.generate("--prompt", "Count from one to thirty in words.", *settings(draft__kind=kind),
+                                    tokens=64)
+                shares.append(out["seconds"]["other"] / out["seconds"]["wall"])
+            self.assertLessEqual(min(shares), OTHER_SHARE, kind)
+
+
+if __name__ == "__main__":
+    unittest.main()
