@@ -143,7 +143,7 @@ void TemperatureAcceptance::add(std::string_view task, const AcceptanceCounts& a
 VocabularyReport compare_vocabularies(const Config& config) {
   const auto target = GgufFile::open(config.target.model), draft = GgufFile::open(config.draft.model);
   return {target->name(), draft->name(),
-          compare_vocabularies(read_vocabulary(*target), read_vocabulary(*draft), kListed)};
+          compare_vocabularies(read_vocabulary(*target), read_vocabulary(*draft), kListed), config.draft.retokenize};
 }
 
 Json to_json(const VocabularyReport& report) {
@@ -158,6 +158,7 @@ Json to_json(const VocabularyReport& report) {
           {"target_size", c.target_size},
           {"draft_size", c.draft_size},
           {"match", kMatches[static_cast<int>(c.match())]},
+          {"refused", !report.fits()},
           {"differing", c.differing},
           {"padding", c.padding},
           {"shared_pieces", c.shared_pieces},

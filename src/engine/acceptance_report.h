@@ -38,8 +38,9 @@ struct TemperatureAcceptance {
 struct VocabularyReport {
   std::string target, draft;
   VocabularyComparison comparison;
+  bool retokenize = false;  // the draft is to work through text, which only vocabularies that differ need
 
-  bool fits() const { return comparison.match() != VocabularyMatch::different; }
+  bool fits() const { return (comparison.match() == VocabularyMatch::different) == retokenize; }
 };
 
 // Opens the two files of a config that drafts with a model, without loading weights. Throws Error for a file that is

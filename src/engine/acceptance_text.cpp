@@ -117,15 +117,13 @@ std::string to_text(const VocabularyReport& report) {
   const VocabularyComparison& c = report.comparison;
   std::string text = fmt::format("vocabulary: target {}, {} ids; draft {}, {} ids: ", report.target, c.target_size,
                                  report.draft, c.draft_size);
-  switch (c.match()) {
-    case VocabularyMatch::same:
-      return text + "the same\n";
-    case VocabularyMatch::padding:
-      return text + fmt::format("the same but for {} ids that neither may generate\n", c.padding);
-    case VocabularyMatch::different:
-      break;
+  if (c.match() != VocabularyMatch::different) {
+    text += c.padding > 0 ? fmt::format("the same but for {} ids that neither may generate", c.padding) : "the same";
+    return text + (report.fits() ? "\n" : ", so that draft.retokenize is refused\n");
   }
-  text += fmt::format("{} ids DIFFER, the pair is refused ({} pieces are in both, some under other ids)\n", c.differing,
+  text += fmt::format("{} ids DIFFER, {} ({} pieces are in both, some under other ids)\n", c.differing,
+                      report.fits() ? "so that it drafts through text (draft.retokenize)"
+                                    : "the pair is refused unless draft.retokenize is true",
                       c.shared_pieces);
   for (const TokenDifference& d : c.first) text += fmt::format("  id {}: {} / {}\n", d.id, d.target, d.draft);
   const auto more = c.differing - static_cast<int>(c.first.size());

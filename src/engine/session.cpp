@@ -51,7 +51,8 @@ Session::Session(Config config, bool reference, const DrafterFactory& make)
   backend_ = make_backend(reference ? "reference" : config_.runtime.backend, *pool_);
   open_models();
   load(make);
-  if (config_.draft.kind != "none" && !costs_) single_row_seconds_ = engine_->measure_single_row();
+  // Besides, it warms the target up: what was loaded last is the draft.
+  single_row_seconds_ = engine_->measure_single_row();
 }
 
 void Session::open_models() {

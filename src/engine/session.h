@@ -77,7 +77,7 @@ class Session {
   bool text_depends_on_lengths() const;
   KvType draft_kv_type() const { return draft_kv_type_; }
   double load_seconds() const { return load_seconds_; }
-  // T(1) at an empty cache, measured at load; 0 where costs() say it or nothing is drafted.
+  // T(1) at an empty cache, measured at load.
   double single_row_seconds() const { return single_row_seconds_; }
   // The costs behind draft.length auto; nothing where that decides nothing.
   const std::optional<CostTable>& costs() const { return costs_; }

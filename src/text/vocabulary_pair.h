@@ -9,7 +9,8 @@
 namespace tandem {
 
 // same: every id. padding: of the ids that differ, neither file lets any be generated, e.g. because one is longer.
-// different: some id that one of them may generate means something else to the other, so that no draft can be checked.
+// different: some id that one of them may generate means something else to the other, so that drafts pass through text
+// or not at all.
 enum class VocabularyMatch { same, padding, different };
 
 struct TokenDifference {

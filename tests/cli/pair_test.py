@@ -39,7 +39,7 @@ class Pair(TandemTest):
         drafted = json.loads(report.read_bytes())
         plain = self.json_of("generate", "--config", RETOKENIZE, "--prompt", prompt,
                              *settings(stop__max_tokens=48, draft__kind="none"))
-        self.assertGreater(plain["prompt_tokens"] + plain["generated_tokens"], 70)
+        self.assertGreater(plain["prompt_tokens"] + plain["generated_tokens"], 60)
         self.assertEqual(drafted["ids"], plain["ids"])
         self.assertGreater(drafted["proposed"], 0)
         self.assertEqual(done.stderr.decode().count("draft context of 56 tokens is full"), 1)
@@ -51,13 +51,18 @@ class Pair(TandemTest):
         foreign = settings(draft__model=SMALL_MODEL)
         done = tandem(*look, *foreign, "--json")
         found = strict_json(done.stdout)["vocabulary"]
-        self.assertEqual((done.returncode, found["match"]), (1, "different"))
+        self.assertEqual((done.returncode, found["match"], found["refused"]), (1, "different", True))
         self.assertEqual((found["target_size"], found["draft_size"]), (151936, 49152))
         self.assertEqual(found["first_differences"][0], {"id": 0, "target": '"!"', "draft": '"<|endoftext|>"'})
         self.assertEqual(len(found["first_differences"]), 8)
         self.assertTrue(1000 < found["shared_pieces"] < 49152 < found["differing"] < 151936)
         text = tandem(*look, *foreign).stdout.decode()
         self.assertIn(f"{found['differing']} ids DIFFER, the pair is refused", text)
+        through_text = self.succeed(*look, *foreign, *settings(draft__retokenize="true")).stdout.decode()
+        self.assertIn("so that it drafts through text", through_text)
+        needless = tandem(*look, *settings(draft__retokenize="true"))
+        self.assertEqual(needless.returncode, 1)
+        self.assertIn("the same, so that draft.retokenize is refused", needless.stdout.decode())
         self.assertIn('  id 0: "!" / "<|endoftext|>"\n', text)
 
     def test_a_refused_pair_is_shown_with_its_differences_before_the_refusal(self):
