@@ -285,6 +285,7 @@ void add_replay(CLI::App& program, Command& chosen) {
       "worst: the same of the worst answer. acceptance: accepted over tested drafts. tokens a step: decoded tokens "
       "over\n"
       "steps, the first token left out.\n"
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
       "Example: tandem replay --record speed.rec --config configs/quickstart.yaml --prompts bench/prompts/speed.jsonl\n"
       "         tandem replay --record speed.rec --kinds model --lengths 2,4 --head-rows 16384,32768");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });

@@ -158,6 +158,7 @@ void add_rows(CLI::App& program, Command& chosen) {
       "Saved cost tables (~/.cache/tandem/costs.json) that hold this very model with the same backend and threads, as\n"
       "target or draft, take the new curve, so that draft.length auto goes by it; the other model of a pair moves by\n"
       "the same factor. Not with --context above 512. A table is made by the first run that needs it.\n"
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
       "Example: tandem rows --model qwen2.5-coder-1.5b-instruct-q4_k_m.gguf --rows 1,2,4,8,512");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
 }

@@ -65,7 +65,9 @@ void add_score(CLI::App& program, Command& chosen) {
       ->check(CLI::IsMember({"f32", "f16", "q8_0"}));
   command->add_flag("--reference", a->reference, "F32 weights, activations and cache");
   command->add_flag("--json", a->json, "Print {\"ids\", \"logprobs\", \"argmax\", \"perplexity\"}");
-  command->footer("Example: tandem score --model smollm2-135m-instruct-q4_1.gguf < README.md");
+  command->footer(
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
+      "Example: tandem score --model smollm2-135m-instruct-q4_1.gguf < README.md");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
 }
 

@@ -236,6 +236,7 @@ void add_sweep(CLI::App& program, Command& chosen) {
       "the speed-up off that of 3 or more repeats of the same work. They are marked, and count where a prompt has no\n"
       "others. In a bar # reaches the interval's lower end, ~ its upper, and | is plain decoding.\n"
       "Texts must equal plain decoding's at temperature 0 and under coupled: exit code 1 when one does not.\n"
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
       "Example: tandem sweep --config configs/quickstart.yaml --prompts bench/prompts/speed.jsonl --kinds model,hybrid "
       "--out sweep");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });

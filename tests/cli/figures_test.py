@@ -40,7 +40,22 @@ class Definitions(TandemTest):
                 ["generate", *common, *other], ["generate", *common, *lookup],
                 ["check", *common, "--draws", "100", *hot],
                 ["check", *common, *hot, *settings(verify__rule="coupled")], ["accept", *common, *itself]]
-        return [strict_json(tandem(*run).stdout) for run in runs]
+        reports = [strict_json(tandem(*run).stdout) for run in runs]
+        reports.append(self.sweep_report(path))
+        record = str(self.folder / "text.rec")
+        small = ["--config", SMALL, "--prompts", path, "--max-tokens", "8", "--task", "chat",
+                 *settings(target__context=96, sampling__temperature=0)]
+        reports.append(strict_json(tandem("replay", "--record", record, *small, "--json").stdout))
+        reports.append(self.json_of("rows", "--model", SMALL_MODEL, "--rows", "1,2", "--repeats", "1", "--context", "8",
+                                    "--attention-at", "32"))
+        reports.append(strict_json(tandem("score", "--model", SMALL_MODEL, "--json", stdin=b"Hello world").stdout))
+        return reports
+
+    def sweep_report(self, prompts: str) -> dict:
+        out = self.folder / "swept"
+        tandem("sweep", "--config", SMALL, "--prompts", prompts, "--max-tokens", "8", "--kinds", "ngram", "--lengths",
+               "2", "--temperatures", "0", "--out", str(out), *settings(target__context=96))
+        return json.loads(out.with_suffix(".json").read_bytes())
 
     def test_every_key_of_every_report_is_defined_in_one_place_and_every_definition_is_of_a_key(self):
         reported = set().union(*map(keys_of, self.reports())) | OF_A_DIFFERENCE
@@ -53,7 +68,7 @@ class Definitions(TandemTest):
         self.assertEqual(sorted(key for key in set(defined) if defined.count(key) > 1), [])
 
     def test_help_says_where_the_definitions_are(self):
-        for command in ("generate", "accept", "check"):
+        for command in ("generate", "accept", "check", "sweep", "replay", "rows", "score"):
             self.assertIn("What the figures mean", self.succeed(command, "--help").stdout.decode())
 
 
