@@ -9,6 +9,7 @@
 #include "src/engine/acceptance_report.h"
 #include "tests/engine/engine_rig.h"
 #include "tests/engine/mutant_rules.h"
+#include "tests/engine/session_models.h"
 
 namespace tandem::test {
 namespace {
@@ -254,21 +255,9 @@ TEST(Acceptance, SumsAreThoseOfTheParts) {
   EXPECT_EQ(two.steps_by_length_and_rows[3][4], 14);
 }
 
-class Measured : public ::testing::Test {
+class Measured : public ::testing::Test, protected SessionModels {
  protected:
-  Measured() {
-    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-    TinyOptions options;
-    options.format = Format::q8_0;
-    options.tied = false;
-    options.width = options.ffn = 32;
-    options.heads = 2;
-    options.kv_heads = 1;
-    target_ = write_tiny_model(folder_, "target.gguf", options);
-    options.noise = 0.3;
-    draft_ = write_tiny_model(folder_, "draft.gguf", options);
-  }
-  ~Measured() override { ::unsetenv("XDG_CACHE_HOME"); }
+  Measured() { write_pair(); }
 
   std::unique_ptr<Session> session(const std::string& length) {
     Options options =
@@ -280,9 +269,6 @@ class Measured : public ::testing::Test {
     options.set("runtime.threads=1");
     return std::make_unique<Session>(read_config(std::move(options)));
   }
-
-  TempDir folder_;
-  std::string target_, draft_;
 };
 
 TEST_F(Measured, AnswersAreThoseOfGenerateAndTheCountsTheirs) {

@@ -9,27 +9,15 @@
 
 #include "src/engine/recording_run.h"
 #include "src/engine/replay.h"
-#include "tests/model/tiny_model.h"
+#include "tests/engine/session_models.h"
 
 namespace tandem::test {
 
 inline constexpr int kReplayedTokens = 40;
 
-class ReplayRig : public ::testing::Test {
+class ReplayRig : public ::testing::Test, protected SessionModels {
  protected:
-  ReplayRig() {
-    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-    TinyOptions options;
-    options.format = Format::q8_0;
-    options.tied = false;
-    options.width = options.ffn = 32;
-    options.heads = 2;
-    options.kv_heads = 1;
-    target_ = write_tiny_model(folder_, "target.gguf", options);
-    options.noise = 0.3;
-    draft_ = write_tiny_model(folder_, "draft.gguf", options);
-  }
-  ~ReplayRig() override { ::unsetenv("XDG_CACHE_HOME"); }
+  ReplayRig() { write_pair(); }
 
   Session session(const std::vector<std::string>& settings, bool reference = false) const {
     Options options = Options::from_text(
@@ -66,9 +54,6 @@ class ReplayRig : public ::testing::Test {
     while (generation.advance()) continue;
     return generation.result();
   }
-
-  TempDir folder_;
-  std::string target_, draft_;
 };
 
 }  // namespace tandem::test

@@ -4,7 +4,7 @@
 
 #include "src/base/error.h"
 #include "src/engine/session.h"
-#include "tests/model/tiny_model.h"
+#include "tests/engine/session_models.h"
 
 namespace tandem::test {
 namespace {
@@ -14,23 +14,16 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class RetokenizeSession : public ::testing::Test {
+class RetokenizeSession : public ::testing::Test, protected SessionModels {
  protected:
   RetokenizeSession() {
-    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-    TinyOptions options;
-    options.format = Format::q8_0;
-    options.tied = false;
-    options.width = options.ffn = 32;
-    options.heads = 2;
-    options.kv_heads = 1;
+    TinyOptions options = small_options();
     options.context = 1024;
     target_ = write_tiny_model(folder_, "target.gguf", options);
     twin_ = write_tiny_model(folder_, "twin.gguf", options);
     options.vocabulary = other_tiny_vocabulary();
     foreign_ = write_tiny_model(folder_, "foreign.gguf", options);
   }
-  ~RetokenizeSession() override { ::unsetenv("XDG_CACHE_HOME"); }
 
   Config config(const std::vector<std::string>& settings) const {
     Options options = Options::from_text(
@@ -65,8 +58,7 @@ class RetokenizeSession : public ::testing::Test {
     return "accepted";
   }
 
-  TempDir folder_;
-  std::string target_, twin_, foreign_;
+  std::string twin_, foreign_;
 };
 
 TEST_F(RetokenizeSession, AnotherVocabularyNeedsTheSwitchAndTheSameOneRefusesIt) {

@@ -9,7 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/engine/report.h"
-#include "tests/model/tiny_model.h"
+#include "tests/engine/session_models.h"
 
 namespace tandem::test {
 namespace {
@@ -18,17 +18,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
-class SessionTest : public ::testing::TestWithParam<bool> {  // whether on the reference backend
+class SessionTest : public ::testing::TestWithParam<bool>,
+                    protected SessionModels {  // whether on the reference backend
  protected:
-  // The hashes of these models are forgotten with the folder.
   SessionTest() {
-    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-    TinyOptions options;
-    options.format = Format::q8_0;
-    options.tied = false;
-    options.width = options.ffn = 32;
-    options.heads = 2;
-    options.kv_heads = 1;
+    TinyOptions options = small_options();
     options.context = 8192;
     options.edit = [](std::string_view name, std::string& data) {  // greedy answers never draw a control token
       constexpr std::size_t kRowBytes = 34;
@@ -41,7 +35,6 @@ class SessionTest : public ::testing::TestWithParam<bool> {  // whether on the r
     options.context = 8192;
     draft_ = write_tiny_model(folder_, "draft.gguf", options);
   }
-  ~SessionTest() override { ::unsetenv("XDG_CACHE_HOME"); }
 
   Config config(const std::vector<std::string>& settings = {}) const {
     Options options = Options::from_text(
@@ -69,8 +62,7 @@ class SessionTest : public ::testing::TestWithParam<bool> {  // whether on the r
     return generation.result();
   }
 
-  TempDir folder_;
-  std::string target_, draft_, short_draft_;
+  std::string short_draft_;
 };
 
 void expect_finite(const Json& json, const std::string& place) {

@@ -11,7 +11,7 @@
 #include "src/base/error.h"
 #include "src/engine/sweep_report.h"
 #include "tests/engine/mutant_rules.h"
-#include "tests/model/tiny_model.h"
+#include "tests/engine/session_models.h"
 
 namespace tandem::test {
 namespace {
@@ -22,22 +22,9 @@ using ::testing::SizeIs;
 
 const std::atomic<bool> kGoOn{false};
 
-class SweepTest : public ::testing::Test {
+class SweepTest : public ::testing::Test, protected SessionModels {
  protected:
-  // Hashes and cost tables of these models are forgotten with the folder.
-  SweepTest() {
-    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-    TinyOptions options;
-    options.format = Format::q8_0;
-    options.tied = false;
-    options.width = options.ffn = 32;
-    options.heads = 2;
-    options.kv_heads = 1;
-    target_ = write_tiny_model(folder_, "target.gguf", options);
-    options.noise = 0.3;
-    draft_ = write_tiny_model(folder_, "draft.gguf", options);
-  }
-  ~SweepTest() override { ::unsetenv("XDG_CACHE_HOME"); }
+  SweepTest() { write_pair(); }
 
   Config read(const std::vector<std::string>& settings) const {
     Options options = Options::from_text(
@@ -57,8 +44,6 @@ class SweepTest : public ::testing::Test {
     return pairs;
   }
 
-  TempDir folder_;
-  std::string target_, draft_;
   std::vector<SweepPrompt> prompts_{{"one", "code", {7, 8, 9, 60, 7, 8, 9, 61, 7, 8}, 24},
                                     {"two", "chat", {5, 6, 5}, 9}};
 };
