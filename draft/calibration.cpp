@@ -12,6 +12,7 @@ namespace {
 constexpr std::array kBorders{0.3, 0.5, 0.7, 0.77, 0.82, 0.845, 0.865, 0.905, 0.955, 0.985};
 
 constexpr double kPriorTests = 4;       // what the prior of a bin weighs
+constexpr double kTrustPrior = 4;       // acceptances that speak for a source's confidences before any test
 constexpr double kBinMemory = 256;      // tests that a bin remembers
 constexpr double kAskedMemory = 64;     // candidates behind the mean acceptance
 constexpr double kLuckMemory = 12;      // tests that luck remembers
@@ -41,9 +42,14 @@ double Calibration::luck(const Table& table) {
   return (came + kLuckPrior) / (table.expected + kLuckPrior);
 }
 
+// What a confidence is worth in a bin that has seen nothing yet: a draft that is wrong is so in all bins.
+double Calibration::trust(const Table& table) {
+  return std::min(1.0, (table.accepted + kTrustPrior) / (table.confidences + kTrustPrior));
+}
+
 double Calibration::rate(const Table& table, double confidence) {
   const Rate& bin = table.bins[static_cast<std::size_t>(bin_of(confidence))];
-  return (bin.accepted + kPriorTests * confidence) / (bin.tested + kPriorTests);
+  return (bin.accepted + kPriorTests * trust(table) * confidence) / (bin.tested + kPriorTests);
 }
 
 double Calibration::acceptance(DraftSource source, bool sibling, double confidence) const {
@@ -73,6 +79,8 @@ void Calibration::observe(DraftSource source, bool sibling, double confidence, b
   average(known.expected, foretold, kLuckMemory);
   average(known.came, came, kLuckMemory);
   average(known.variance, foretold * (1 - foretold), kLuckMemory / 2);  // weights of a sum's variance are squares
+  average(known.confidences, confidence, kBinMemory);
+  average(known.accepted, came, kBinMemory);
   Rate& bin = known.bins[static_cast<std::size_t>(bin_of(confidence))];
   average(bin.accepted, came, kBinMemory);
   average(bin.tested, 1, kBinMemory);

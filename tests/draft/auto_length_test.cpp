@@ -84,6 +84,21 @@ TEST(AutoLength, UselessDraftCostsLessThanTwoPercentOfAnAnswer) {
   }
 }
 
+// A draft that is always wrong is so in every bin of its confidence, and need not show it in each.
+TEST(AutoLength, UselessDraftOfManyConfidencesIsFoundOutWithinAShortAnswer) {
+  std::vector<TokenType> types;
+  for (const double confidence : {0.2, 0.4, 0.6, 0.75, 0.8, 0.83, 0.86, 0.89, 0.93, 0.97, 0.999}) {
+    types.push_back({confidence, 0, 1.0 / 11});
+  }
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const Costs costs = measured_costs();
+    AutoLength policy(costs.model(), kNodes, 0, true);
+    SimulatedText text(costs, types, DraftSource::model, seed);
+    const StepOutcome outcome = text.run(policy, 192);
+    EXPECT_LT(outcome.seconds, 1.03 * outcome.tokens * costs.target.front().seconds) << "seed " << seed;
+  }
+}
+
 TEST(AutoLength, PerfectDraftReachesTheMaximum) {
   for (const Costs& costs : {measured_costs(), steep_costs(), tiled_costs(0.2)}) {
     const double best = BestPolicy(costs, alike(1), kNodes).tokens_a_second();
