@@ -20,7 +20,7 @@ class OneStep final : public LengthPolicy {
     if (stepped_) return false;
     if (feed_ == 0) feed_ = own.feed;
     step_.feed = own.feed;
-    step_.skips = own.skips;
+    step_.partial = own.partial;
     stepped_ = policy_.allow_draft_step(step_);
     return stepped_;
   }
@@ -28,6 +28,14 @@ class OneStep final : public LengthPolicy {
     if (std::exchange(drawn_, true)) return false;
     if (own.next_confidence >= 0) confidence_ = own.next_confidence;
     return true;
+  }
+  bool allow_trial(const DraftQuestion& own, int reads) override {
+    DraftQuestion step = step_;
+    step.partial = own.partial;
+    return policy_.allow_trial(step, reads);
+  }
+  void observe_trial(DraftSource source, double confidence, bool came) override {
+    policy_.observe_trial(source, confidence, came);
   }
   void observe(const TokenTree&, const Verdict&) override {}
   std::string_view name() const override { return "one step"; }
