@@ -78,5 +78,29 @@ TEST(EncodeChat, PlainTextOfTemplateAndMessageIsOneRun) {
   EXPECT_THAT(encode_chat(*tokenizer, {}), testing::ElementsAre());
 }
 
+TEST(EncodeChat, PutsBosInFrontOnceWhereTheModelAsksForIt) {  // B02
+  Vocabulary vocabulary = tiny_vocabulary("qwen2");
+  const TokenId bos = add(vocabulary, "<bos>", TokenType::control);
+  vocabulary.bos = bos;
+  const std::vector<ChatSegment> silent = {{"x", true}}, writes = {{"<bos>x", true}}, typed = {{"<bos>", false}};
+  EXPECT_THAT(encode_chat(*make_tokenizer(vocabulary, "m.gguf"), silent), testing::ElementsAre('x'));
+  vocabulary.add_bos = true;
+  const auto tokenizer = make_tokenizer(vocabulary, "m.gguf");
+  EXPECT_THAT(encode_chat(*tokenizer, silent), testing::ElementsAre(bos, 'x'));
+  EXPECT_THAT(encode_chat(*tokenizer, writes), testing::ElementsAre(bos, 'x'));
+  EXPECT_THAT(encode_chat(*tokenizer, typed), testing::ElementsAre(bos, '<', 'b', 'o', 's', '>'));
+}
+
+TEST(UnknownMarkers, AreThoseThatTheVocabularySpellsOut) {
+  Vocabulary vocabulary = tiny_vocabulary("qwen2");
+  const auto chat = make_chat_template(kSmolLm2, "m.gguf");
+  EXPECT_THAT(unknown_markers(*chat, *make_tokenizer(vocabulary, "m.gguf")),
+              testing::ElementsAre("<|im_start|>", "<|im_end|>"));
+  add(vocabulary, "<|im_start|>", TokenType::control);
+  EXPECT_THAT(unknown_markers(*chat, *make_tokenizer(vocabulary, "m.gguf")), testing::ElementsAre("<|im_end|>"));
+  add(vocabulary, "<|im_end|>", TokenType::control);
+  EXPECT_THAT(unknown_markers(*chat, *make_tokenizer(vocabulary, "m.gguf")), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace tandem

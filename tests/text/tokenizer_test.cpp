@@ -283,6 +283,8 @@ TEST(EndIds, AreTheModelsOwnAndMarkedEndsOfTurn) {
   vocabulary.eos = end;
   vocabulary.eot = start;
   EXPECT_THAT(end_ids(vocabulary), ElementsAre(text, start, end));
+  vocabulary.eom = 'x';
+  EXPECT_THAT(end_ids(vocabulary), ElementsAre('x', text, start, end));
 }
 
 TEST(SameVocabulary, AllowsPaddingOnly) {
