@@ -3,20 +3,13 @@
 
 #include "src/base/error.h"
 #include "src/text/chat_template.h"
+#include "tests/text/smollm2_template.h"
 #include "tests/text/tiny_vocabulary.h"
 
 namespace tandem {
 namespace {
 
 using testing::HasSubstr;
-
-// The template of the SmolLM2 file, written out once more.
-const std::string kSmolLm2 =
-    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou "
-    "are a "
-    "helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + "
-    "message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ "
-    "'<|im_start|>assistant\n' }}{% endif %}";
 
 TEST(ChatTemplate, RendersTurnsAndAsksForTheAssistant) {
   const auto chat = make_chat_template(kSmolLm2, "m.gguf");
