@@ -85,7 +85,7 @@ nlohmann::ordered_json describe(const ModelFile& model) {
                                 {"rope_base", s.rope_base},
                                 {"kv_bytes_per_token_f16", kv_bytes_per_token(s, KvType::f16)},
                                 {"kv_bytes_per_token_q8_0", kv_bytes_per_token(s, KvType::q8_0)},
-                                {"tokenizer", v.model + "/" + v.pre},
+                                {"tokenizer", kind_of(v)},
                                 {"adds_bos", v.add_bos},
                                 {"end_ids", end_ids(v)},
                                 {"chat_template", template_of(model)}};

@@ -247,6 +247,18 @@ std::string Session::marker_warning(std::string_view text) const {
   return {};
 }
 
+std::string Session::warning() const {
+  std::string warning = corpus_ ? corpus_->warning() : "";
+  if (!template_) return warning;
+  const std::vector<std::string> unknown = unknown_markers(*template_, *target_.tokenizer);
+  if (unknown.empty()) return warning;
+  if (!warning.empty()) warning += "; ";
+  return warning + fmt::format(
+                       "{}: its chat template writes {}, no single token of its vocabulary, which the model "
+                       "will read as plain text",
+                       target_.file->name(), fmt::join(unknown, " and "));
+}
+
 StopRules Session::stop_rules(const std::atomic<bool>* cancel) const {
   StopRules rules;
   rules.end_ids = end_ids(target_.tokenizer->vocabulary());

@@ -84,7 +84,7 @@ class Session {
   // What drafts may continue beside the sequence; nothing without draft.corpus, or where no n-gram drafts are made.
   const std::optional<CorpusUse>& corpus() const { return corpus_; }
   // What the user should know of the loading; empty = nothing.
-  std::string warning() const { return corpus_ ? corpus_->warning() : ""; }
+  std::string warning() const;
   // The costs of this session's models, whether or not it had a use for them: saved ones, or measured now.
   CostTable pass_costs() const;
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }
