@@ -28,7 +28,7 @@ Engine::Engine(EngineParts parts)
   context_.reserve(cache_.capacity() + kMaxTreeNodes);
 }
 
-int Engine::start(std::span<const TokenId> prompt) {
+int Engine::start(std::span<const TokenId> prompt, std::uint32_t dropped) {
   const int length = static_cast<int>(prompt.size());
   if (length == 0) fail(ErrorKind::input, "prompt: expected at least 1 token, got none");
   if (length >= cache_.capacity()) {
@@ -41,6 +41,7 @@ int Engine::start(std::span<const TokenId> prompt) {
   cache_.truncate(kept);
   context_.clear();
   context_.push(prompt);
+  context_.set_dropped(dropped);
   metrics_ = {};
   tree_ = nullptr;
   drafter_->begin();
@@ -160,6 +161,12 @@ void Engine::reset() {
   context_.clear();
   cache_.truncate(0);
   drafter_->reset();
+}
+
+void Engine::restore(std::span<const TokenId> tokens, std::span<const std::byte> layers) {
+  reset();
+  cache_.restore(static_cast<int>(tokens.size()), layers);
+  context_.push(tokens);
 }
 
 double Engine::measure_pass(int rows) {

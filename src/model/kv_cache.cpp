@@ -1,6 +1,7 @@
 #include "src/model/kv_cache.h"
 
 #include <cassert>
+#include <cstring>
 
 #include "src/base/error.h"
 
@@ -57,6 +58,26 @@ std::vector<std::byte> KvCache::snapshot(int layer) const {
     }
   }
   return bytes;
+}
+
+std::size_t KvCache::snapshot_bytes(int tokens) const {
+  std::size_t bytes = 0;
+  for (const KvLayer& l : layers_) bytes += 2 * l.slot_bytes() * static_cast<std::size_t>(l.kv_heads) * tokens;
+  return bytes;
+}
+
+void KvCache::restore(int tokens, std::span<const std::byte> layers) {
+  assert(tokens >= 0 && tokens <= capacity_ && layers.size() == snapshot_bytes(tokens));
+  for (const KvLayer& l : layers_) {
+    const std::size_t slots = l.slot_bytes() * tokens;
+    for (std::byte* part : {l.keys, l.values}) {
+      for (int head = 0; head < l.kv_heads; ++head) {
+        std::memcpy(part + l.offset(head, 0), layers.data(), slots);
+        layers = layers.subspan(slots);
+      }
+    }
+  }
+  size_ = tokens;
 }
 
 }  // namespace tandem

@@ -29,8 +29,13 @@ class KvCache {
   // together.
   void keep_path(int base, std::span<const int> path);
 
-  // Bytes of the keys then values of one layer's first size() slots, head by head: for tests of bit equality.
+  // Bytes of the keys then values of one layer's first size() slots, head by head.
   std::vector<std::byte> snapshot(int layer) const;
+  // Bytes of the snapshots of all layers together when `tokens` are held.
+  std::size_t snapshot_bytes(int tokens) const;
+  // Holds `tokens` <= capacity() again, from the snapshots of all layers, one after the other, of a cache that held so
+  // many; what was held before is gone. `layers` has snapshot_bytes(tokens).
+  void restore(int tokens, std::span<const std::byte> layers);
 
  private:
   Backend& backend_;
