@@ -169,10 +169,12 @@ void ChatLoop::finish_turn(const TurnPrompt& prompt, const GenerationResult& res
 void ChatLoop::tell_dropped(const TurnPrompt& prompt) const {
   if (!prompt.dropped) return;
   const DroppedTurns& d = *prompt.dropped;
-  say(fmt::format(
-      "tandem: the context is full: dropped the oldest {} turns ({} messages, {} tokens); {} ids remain: the "
-      "first {} as before, then those from {} on\n",
-      d.turns, d.messages, d.tokens, d.ids, d.front, d.front + d.tokens));
+  std::string text = fmt::format(
+      "the context is full: dropped the oldest {} turns ({} messages, {} tokens); {} ids remain, the first {} as "
+      "before",
+      d.turns, d.messages, d.tokens, d.ids, d.front);
+  if (d.one_cut) text += fmt::format(" and those from {} on", d.front + d.tokens);
+  say(fmt::format("tandem: {}\n", text));
   if (options_.verbose) say(fmt::format("tandem: ids: {}\n", fmt::join(prompt.ids, " ")));
 }
 

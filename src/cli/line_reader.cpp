@@ -114,6 +114,7 @@ class TerminalReader : public LineReader {
     prompt_ = prompt;
     partial_.clear();
     el_resize(editor_.get());
+    el_set(editor_.get(), EL_PREP_TERM, 1);  // before the prompt is there: keys pressed at once are keys already
     write(kPasteOn);
     int length = 0;
     const char* typed = el_gets(editor_.get(), &length);

@@ -71,6 +71,8 @@ void Conversation::make_room(ConversationState& state, TurnPrompt& prompt) const
   // A template might write more for fewer messages; positions of noise never go back.
   dropped.tokens = std::max(0, static_cast<int>(whole.size()) - dropped.ids);
   dropped.front = shared_front(whole, prompt.ids);
+  dropped.one_cut = std::equal(prompt.ids.rbegin(), prompt.ids.rend() - dropped.front, whole.rbegin(),
+                               whole.rend() - dropped.front - dropped.tokens);
   state.dropped_tokens += static_cast<std::uint32_t>(dropped.tokens);
   prompt.dropped = dropped;
 }

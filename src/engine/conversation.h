@@ -23,8 +23,10 @@ struct ConversationState {
 struct DroppedTurns {
   int turns = 0, messages = 0;
   int tokens = 0;  // that the prompt is shorter by
-  int front = 0;   // ids of the prompt that stand where they stood before: the system prompt
   int ids = 0;     // of the prompt, all of them
+  int front = 0;   // ids of the prompt that stand where they stood: the system prompt
+  // Whether the ids behind these are those from front + tokens on: the template left the others as they were.
+  bool one_cut = false;
 };
 
 // A prompt that asks for the next answer.
