@@ -32,7 +32,8 @@ class Engine {
   explicit Engine(EngineParts parts);
 
   // Begins a sequence with this prompt. The longest prefix that the cache already holds is kept (all but the last id at
-  // most), the rest is rolled back. Returns how many ids were kept. Throws Error(input) for an empty prompt, or one of
+  // most), the rest is rolled back; nothing is kept when sliding windows have moved on too far (KvCache::truncate).
+  // Returns how many ids were kept. Throws Error(input) for an empty prompt, or one of
   // capacity or more ids.
   int start(std::span<const TokenId> prompt);
   // Prefills one more chunk. False when the whole prompt is in the cache.

@@ -1,13 +1,14 @@
 #include "src/model/kv_cache.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "src/base/error.h"
 
 namespace tandem {
 
-KvCache::KvCache(const ModelSpec& spec, int capacity, KvType type, Backend& backend)
-    : backend_(backend), capacity_(capacity) {
+KvCache::KvCache(const ModelSpec& spec, int capacity, KvType type, Backend& backend, int max_rows)
+    : backend_(backend), capacity_(capacity), max_rows_(max_rows) {
   if (capacity < 1 || capacity > spec.context) {
     fail(ErrorKind::model, "context {} is outside 1..{}, the limit of this model", capacity, spec.context);
   }
@@ -15,31 +16,61 @@ KvCache::KvCache(const ModelSpec& spec, int capacity, KvType type, Backend& back
     fail(ErrorKind::model, "kv_cache {}: expected heads (head_dim) of a multiple of {} elements, got {}", name_of(type),
          kKvBlock, spec.head_dim);
   }
-  const std::size_t part = static_cast<std::size_t>(spec.kv_heads) * capacity * slot_bytes_of(type, spec.head_dim);
-  memory_ = backend.allocate(2 * part * spec.layers);
   for (int i = 0; i < spec.layers; ++i) {
-    std::byte* keys = memory_->data() + 2 * part * i;
-    layers_.push_back({keys, keys + part, type, spec.kv_heads, capacity, spec.head_dim});
+    const int window = spec.window_of(i);
+    const bool ring = window > 0 && window < capacity - max_rows;
+    layers_.push_back(
+        {nullptr, nullptr, type, spec.kv_heads, ring ? window + max_rows : capacity, spec.head_dim, ring});
+    windows_.push_back(window);
+  }
+  memory_ = backend.allocate(bytes());
+  std::byte* next = memory_->data();
+  for (KvLayer& layer : layers_) {
+    const std::size_t part = layer.offset(layer.kv_heads, 0);
+    layer.keys = next;
+    layer.values = next + part;
+    next += 2 * part;
   }
 }
 
 std::size_t KvCache::bytes() const {
-  const KvLayer& l = layers_.front();
-  return layers_.size() * 2 * l.kv_heads * l.capacity * l.slot_bytes();
+  std::size_t bytes = 0;
+  for (const KvLayer& layer : layers_) bytes += 2 * layer.offset(layer.kv_heads, 0);
+  return bytes;
+}
+
+int KvCache::first_seen(int layer, int next) const {
+  const int window = windows_[static_cast<std::size_t>(layer)];
+  return window > 0 ? std::max(0, next + 1 - window) : 0;
+}
+
+bool KvCache::holds(int next) const {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const int first = first_seen(static_cast<int>(i), next);
+    if (layers_[i].ring && first < next && first < lost_) return false;
+  }
+  return true;
 }
 
 void KvCache::advance(int rows) {
-  assert(size_ + rows <= capacity_);
+  assert(rows <= max_rows_ && size_ + rows <= capacity_);
   size_ += rows;
+  // A place keeps its slot until the place one ring later is stored. Rows that are rolled back have overwritten just as
+  // much as those that stay.
+  for (const KvLayer& layer : layers_) {
+    if (layer.ring) lost_ = std::max(lost_, size_ - layer.capacity);
+  }
 }
 
-void KvCache::truncate(int tokens) {
+int KvCache::truncate(int tokens) {
   assert(tokens >= 0 && tokens <= size_);
   size_ = tokens;
+  if (tokens == 0 || !holds(tokens)) clear();
+  return size_;
 }
 
 void KvCache::keep_path(int base, std::span<const int> path) {
-  assert(base + static_cast<int>(path.size()) <= size_);
+  assert(base + static_cast<int>(path.size()) <= size_ && holds(base));
   const bool in_place = path.empty() || path.back() == static_cast<int>(path.size()) - 1;
   if (!in_place) {
     for (const KvLayer& layer : layers_) backend_.move_kv(layer, base, path);
@@ -47,13 +78,17 @@ void KvCache::keep_path(int base, std::span<const int> path) {
   size_ = base + static_cast<int>(path.size());
 }
 
+void KvCache::clear() { size_ = lost_ = 0; }
+
 std::vector<std::byte> KvCache::snapshot(int layer) const {
-  const KvLayer& l = layers_[layer];
+  const KvLayer& l = layers_[static_cast<std::size_t>(layer)];
   std::vector<std::byte> bytes;
   for (const std::byte* part : {l.keys, l.values}) {
     for (int head = 0; head < l.kv_heads; ++head) {
-      const std::byte* first = part + l.offset(head, 0);
-      bytes.insert(bytes.end(), first, first + size_ * l.slot_bytes());
+      for (int place = first_seen(layer, size_); place < size_; ++place) {
+        const std::byte* first = part + l.offset(head, place);
+        bytes.insert(bytes.end(), first, first + l.slot_bytes());
+      }
     }
   }
   return bytes;
