@@ -1,4 +1,4 @@
-// The file: a line that names its kind, a line with a JSON header, the tokens and the cache's snapshots as they lie in
+// The file: a line that names its kind, a line with a JSON header, the tokens and the cache's images as they lie in
 // memory (little-endian), and the SHA-256 of all that as 64 hex digits.
 #include "src/engine/session_file.h"
 
@@ -127,8 +127,10 @@ int write_session_file(const std::string& path, const Session& session) {
   const auto tokens = std::as_bytes(engine.context().tokens().first(static_cast<std::size_t>(held)));
   Json identity = Json::object();
   for (const auto& [name, value] : cache_identity(session)) identity[name] = value;
-  const Json header = {
-      {"identity", std::move(identity)}, {"tokens", held}, {"cache_bytes", engine.cache().snapshot_bytes(held)}};
+  const Json header = {{"identity", std::move(identity)},
+                       {"tokens", held},
+                       {"lost", engine.cache().lost()},
+                       {"cache_bytes", engine.cache().image_bytes(held)}};
   AtomicFile file(path);
   Sha256 digest;
   const auto write = [&](std::span<const std::byte> bytes) {
@@ -138,7 +140,7 @@ int write_session_file(const std::string& path, const Session& session) {
   const std::string start = std::string(kMagic) + header.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   write(std::as_bytes(std::span(start)));
   write(tokens);
-  for (int layer = 0; layer < session.target().spec.layers; ++layer) write(engine.cache().snapshot(layer));
+  for (int layer = 0; layer < session.target().spec.layers; ++layer) write(engine.cache().image(layer));
   file.write(digest.hex());
   file.commit();
   return held;
@@ -152,11 +154,15 @@ int read_session_file(const std::string& path, Session& session) {
   require_same_identity(content.header, session, path);
   const std::vector<TokenId> tokens = checked_tokens(content.tokens, session, path);
   const int held = static_cast<int>(tokens.size());
-  if (const std::size_t expected = session.engine().cache().snapshot_bytes(held); content.layers.size() != expected) {
-    fail(ErrorKind::file, "{}: expected {} bytes of cache for {} tokens, got {}", path, expected, held,
-         content.layers.size());
+  if (const std::size_t expected = session.engine().cache().image_bytes(held); content.layers.size() != expected) {
+    fail(ErrorKind::file,
+         "{}: expected {} bytes of cache for {} tokens, got {}; those of sliding windows depend on target.context and "
+         "runtime.prefill_chunk",
+         path, expected, held, content.layers.size());
   }
-  session.engine().restore(tokens, content.layers);
+  const std::uint64_t lost = count_at(content.header, "lost", path);
+  if (lost > tokens.size()) fail(ErrorKind::file, "{}: header: lost: expected 0..{}, got {}", path, held, lost);
+  session.engine().restore(tokens, static_cast<int>(lost), content.layers);
   return held;
 }
 

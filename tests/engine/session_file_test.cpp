@@ -139,6 +139,42 @@ TEST_P(SessionFileTest, TheRestoredCacheIsTheWrittenOneBitForBit) {
   EXPECT_EQ(content(), before);
 }
 
+// Layers with a sliding window hold the last places alone: what is left of them is enough for the same prompt and for
+// one that goes on from it, not for one that ends long before.
+TEST_P(SessionFileTest, SlidingWindowsGoOnWhereTheyCan) {
+  TinyOptions options = small_options();
+  options.architecture = "gemma3";
+  options.window = 8;
+  target_ = write_tiny_model(folder_, "sliding.gguf", options);
+  const std::vector<std::string> settings{"target.context=400"};
+  std::string text;
+  while (text.size() < 240) text += kPrompt + " ";
+  const std::string longer = text + "then the inn", early = text.substr(0, 40);
+  std::vector<int> cached;
+  for (const std::string& prompt : {text, text, longer, early, early}) {
+    Session plain = session(settings), with = session(settings);
+    const GenerationResult truth = answer(plain, prompt);
+    ASSERT_TRUE(plain.engine().cache().layer(0).ring);
+    read_session_file(path_, with);
+    const GenerationResult result = answer(with, prompt);
+    EXPECT_EQ(result.ids, truth.ids);
+    for (int layer = 0; layer < plain.target().spec.layers; ++layer) {
+      EXPECT_EQ(with.engine().cache().snapshot(layer), plain.engine().cache().snapshot(layer)) << layer;
+    }
+    write_session_file(path_, with);
+    cached.push_back(result.cached_tokens);
+  }
+  Session last = session(settings);
+  const int whole = static_cast<int>(last.encode_raw(text).size());
+  const int small = static_cast<int>(last.encode_raw(early).size());
+  ASSERT_GT(whole, 100);  // longer than a ring
+  EXPECT_EQ(cached[0], 0);
+  EXPECT_EQ(cached[1], whole - 1);
+  EXPECT_GE(cached[2], whole - 2);
+  EXPECT_EQ(cached[3], 0);
+  EXPECT_EQ(cached[4], small - 1);
+}
+
 TEST_P(SessionFileTest, IsReadableByItsOwnerAloneAndStandsAlone) {
   Session first = session();
   EXPECT_EQ(read_session_file(path_, first), 0);  // there is none yet
@@ -221,7 +257,7 @@ TEST_P(SessionFileTest, CountsAndTokensThatCannotBeAreRefused) {
     EXPECT_THAT(refusal(), HasSubstr("bytes behind the header"));
   }
   // One token more, its four bytes taken off the cache's: sealed and of the right size.
-  const std::size_t bytes = first.engine().cache().snapshot_bytes(held);
+  const std::size_t bytes = first.engine().cache().image_bytes(held);
   set_sealed(replaced(replaced(good, tokens, "\"tokens\":" + std::to_string(held + 1)),
                       "\"cache_bytes\":" + std::to_string(bytes), "\"cache_bytes\":" + std::to_string(bytes - 4)));
   EXPECT_THAT(refusal(), ::testing::AnyOf(HasSubstr("bytes of cache for"), HasSubstr("expected 0..")));
