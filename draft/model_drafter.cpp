@@ -45,7 +45,7 @@ ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, Sa
 }
 
 void ModelDrafter::reset() {
-  cache_.truncate(0);
+  cache_.clear();
   cached_.clear();
   skipped_ = 0;
   trial_known_ = false;
@@ -285,7 +285,8 @@ void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
   cached_.resize(shared(tokens));
   if (cached_.size() < kTrialTokens) trial_known_ = false;
   if (cached_.size() < skipped_) reset();
-  cache_.truncate(static_cast<int>(cached_.size() - skipped_));
+  const auto wanted = cached_.size() - skipped_;
+  if (static_cast<std::size_t>(cache_.truncate(static_cast<int>(wanted))) < wanted) reset();
 }
 
 // Runs all tokens that are not cached yet, in chunks, and returns the logits of the last.

@@ -226,11 +226,15 @@ std::vector<TokenId> Session::encode_raw(std::string_view text) const {
 }
 
 std::vector<TokenId> Session::encode_chat(std::vector<ChatMessage> messages) const {
-  if (!template_) fail(ErrorKind::input, "{}: a chat needs prompt.chat true", target_.file->name());
   const bool brings_system = !messages.empty() && messages.front().role == "system";
   if (!config_.prompt.system.empty() && !brings_system) {
     messages.insert(messages.begin(), {"system", config_.prompt.system});
   }
+  return encode_messages(messages);
+}
+
+std::vector<TokenId> Session::encode_messages(const std::vector<ChatMessage>& messages) const {
+  if (!template_) fail(ErrorKind::input, "{}: a chat needs prompt.chat true", target_.file->name());
   return tandem::encode_chat(*target_.tokenizer, template_->render(messages));
 }
 
