@@ -99,6 +99,7 @@ bool RetokenizingDrafter::read(std::span<const TokenId> tokens, std::size_t ahea
   draft_context_.clear();
   draft_context_.push(ids);
   continuation_.begin(tokens);
+  begins_ = translation_.begins();
   return true;
 }
 
@@ -127,9 +128,11 @@ RetokenizingDrafter::Wrote RetokenizingDrafter::draft_step(const DraftQuestion& 
   const TokenTree& drafted = draft_->propose(draft_context_, step);
   if (drafted.size() < 2) return Wrote::nothing;
   const TokenId token = drafted.token(1);
-  const std::string_view bytes = draft_words_.bytes(token);
+  std::string_view bytes = draft_words_.bytes(token);
   if (!bytes.empty()) {
     draft_context_.push(token);
+    // Its own way to begin a text, not a part of that.
+    if (std::exchange(begins_, false) && draft_words_.adds_space() && bytes.starts_with(' ')) bytes.remove_prefix(1);
     continuation_.add(bytes, step.confidence());
     return continuation_.broken() ? Wrote::last : Wrote::text;
   }

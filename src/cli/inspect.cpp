@@ -101,7 +101,7 @@ nlohmann::ordered_json describe(const ModelFile& model) {
                                 {"kv_bytes_per_token_f16", kv_bytes_per_token(s, growing, KvType::f16)},
                                 {"kv_bytes_per_token_q8_0", kv_bytes_per_token(s, growing, KvType::q8_0)}};
   describe_sliding(s, out);
-  out.update({{"tokenizer", v.model + "/" + v.pre},
+  out.update({{"tokenizer", kind_of(v)},
               {"adds_bos", v.add_bos},
               {"end_ids", end_ids(v)},
               {"chat_template", template_of(model)}});

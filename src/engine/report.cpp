@@ -194,7 +194,7 @@ Json settings_json(const Session& session) {
                    {"config_hash", text_sha256(effective)},
                    {"target", model_json(session.target(), kv)},
                    {"draft", session.draft() ? model_json(*session.draft(), session.draft_kv_type()) : Json(nullptr)},
-                   {"tokenizer", session.tokenizer().vocabulary().model + "/" + session.tokenizer().vocabulary().pre},
+                   {"tokenizer", kind_of(session.tokenizer().vocabulary())},
                    {"template", session.chat() ? Json(session.template_name()) : Json(nullptr)},
                    {"backend", session.backend().name()},
                    {"threads", session.backend().threads()},
