@@ -10,6 +10,7 @@
 #include "kernels/registry.h"
 #include "src/arch/registry.h"
 #include "src/engine/engine.h"
+#include "src/model/transformer.h"
 #include "tests/engine/random_tree_drafter.h"
 #include "tests/model_folder.h"
 
