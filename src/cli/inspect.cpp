@@ -126,7 +126,7 @@ std::string table(const nlohmann::ordered_json& d, const ModelFile& model, bool 
   std::string out;
   for (const auto& [key, value] : d.items()) {
     if (!value.is_object())
-      out += fmt::format("{:<24}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+      out += fmt::format("{:<32}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   }
   for (const char* group : {"parts", "formats"}) {
     out += fmt::format("\n{:<20}{:>8}{:>16}{:>14}\n", group, "tensors", "parameters", "MB");

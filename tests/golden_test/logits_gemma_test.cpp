@@ -1,8 +1,6 @@
 // Gemma 3 270M against an independent engine; two of its texts are longer than the sliding window, one more than twice.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "tests/golden_test/golden_logits.h"
 #include "tests/model_folder.h"
 
@@ -12,8 +10,7 @@ namespace {
 class GoldenGemma : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(model_path(kFile)))
-      GTEST_SKIP() << "skipped: fetch " << kFile << " with scripts/get_models --gemma";
+    if (small_models_only()) GTEST_SKIP() << "skipped: TANDEM_TEST_MODELS=small leaves Gemma out";
   }
   static GoldenModel model(std::string_view backend) { return {"gemma3-270m", kFile, backend}; }
   static constexpr const char* kFile = "gemma-3-270m-q4_k_m.gguf";
