@@ -32,10 +32,10 @@ void require_drawable(std::span<const TokenId> head_tokens, const SamplingOption
 }  // namespace
 
 ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
-                           TokenMask mask, DraftDraw draw)
+                           TokenMask mask, DraftDraw draw, std::shared_ptr<Constraint> constraint)
     : model_(model),
       draw_(draw),
-      sampler_(sampling, noise, std::move(mask)),
+      sampler_(sampling, noise, std::move(mask), std::move(constraint)),
       cache_(model.make_cache(context, kv_type)),
       room_(std::min(context, model.max_positions())),
       positions_(static_cast<std::size_t>(room_)) {
@@ -53,14 +53,15 @@ void ModelDrafter::reset() {
 
 std::string ModelDrafter::take_warning() { return std::exchange(warning_, {}); }
 
-const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
-  tree_.clear(context.tokens().back());
-  grow(tree_, context, policy);
-  return tree_;
-}
-
-DraftQuestion ModelDrafter::first(const Context& context) {
-  return {1, 1, 1, -1, DraftSource::model, 0, unread(context.tokens())};
+DraftQuestion ModelDrafter::first(const TokenTree& tree, Context& context) {
+  const int node = tree.first_leaf();
+  return {tree.depth(node) + 1,
+          tree.size(),
+          tree.path_confidence(node),
+          -1,
+          DraftSource::model,
+          node,
+          unread(context.tokens()) + tree.depth(node)};
 }
 
 DraftQuestion ModelDrafter::question(const TokenTree& tree, int node) const {
@@ -182,6 +183,10 @@ void ModelDrafter::learn(TokenTree& tree, int node, std::span<const float> logit
   Branch& at = branch(node);
   at.known = true;
   at.left = 1;
+  if (sampler_.constraint() != nullptr && !sampler_.any_usable(logits, context)) {
+    at.row_open = false;  // a head with rows for a part of the vocabulary may have none for what may follow
+    return;
+  }
   const auto take = [&](auto&& probability_of) {
     for (int child = tree.next_child(node, node); child >= 0; child = tree.next_child(node, child)) {
       at.left = std::max(0.0, at.left - probability_of(tree.token(child)));
@@ -190,7 +195,7 @@ void ModelDrafter::learn(TokenTree& tree, int node, std::span<const float> logit
   if (sampler_.greedy()) {
     // The best token is sure to be drawn, which says nothing of how sure the model is: its own probabilities do.
     at.ranked = sampler_.best_tokens(logits, context, at.best);
-    const double normaliser = log_sum_exp(logits);
+    const double normaliser = sampler_.log_total(logits);
     const auto probability = [&](double logit) {
       const double value = std::exp(logit - normaliser);
       return std::isfinite(value) ? std::min(value, 1.0) : 1.0;

@@ -1,6 +1,7 @@
 // Drafts with a smaller model of the same vocabulary.
 #pragma once
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace tandem {
 // tokens alone, from which the draft then goes on until reset() or another prompt: no draft step is ever too dear to be
 // tried again. The beginning of a prompt may be read first as a trial, so that a draft which foretells nothing of it
 // need not read the rest.
-class ModelDrafter final : public GrowingDrafter {
+class ModelDrafter final : public SteppingDrafter {
  public:
   static constexpr int kMostChildren = 4;  // of one node
   static constexpr int kTrialTokens = 24;  // of a prompt that are read as a trial
@@ -26,21 +27,21 @@ class ModelDrafter final : public GrowingDrafter {
 
   // `model` outlives this. `context`: slots of the draft's cache, at most the model's limit (Error(model) otherwise).
   // `mask`: ids that both vocabularies may produce. `draw`: as the rule that checks the proposals wants it.
-  // Error(config) when the model's head was trimmed to tokens that mask and bias all forbid.
+  // `constraint`: of the answer; null: none. Error(config) when the model's head was trimmed to tokens that mask and
+  // bias all forbid.
   ModelDrafter(LanguageModel& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise, TokenMask mask,
-               DraftDraw draw = DraftDraw::independent);
+               DraftDraw draw = DraftDraw::independent, std::shared_ptr<Constraint> constraint = nullptr);
 
-  // Throws Error(numeric) for a row of logits without a usable number.
-  const TokenTree& propose(Context& context, LengthPolicy& policy) override;
   void observe(const Observation&, const Context&) override {}
   void begin() override { tried_ = false; }
   std::string take_warning() override;
   void reset() override;
   std::string_view name() const override { return "model"; }
 
-  // Wherever nodes are likeliest, below and beside those that are there.
+  // Wherever nodes are likeliest, below and beside those that are there. Throws Error(numeric) for a row of logits
+  // without a usable number, unless it is the constraint that leaves none.
   void grow(TokenTree& tree, Context& context, LengthPolicy& policy) override;
-  DraftQuestion first(const Context& context) override;
+  DraftQuestion first(const TokenTree& tree, Context& context) override;
 
   // The text that the cache stands for: after a proposal that drafted, the context and the path to the node of the last
   // draft step. Its first tokens have no keys and values where they were skipped.
@@ -98,7 +99,6 @@ class ModelDrafter final : public GrowingDrafter {
   bool tried_ = false;               // or not worth it for this prompt
   bool trial_known_ = false;         // trial_ is about the first of cached_
   std::array<Foretold, kTrialTokens - kTrialBegins - 1> trial_{};
-  TokenTree tree_;
   std::array<Branch, kMaxTreeNodes> branches_;
   std::string warning_;
   bool said_full_ = false, said_unknown_ = false;

@@ -200,21 +200,29 @@ StopConfig read_stop(const Options& section) {
   return stop;
 }
 
-// Constrained decoding has not landed; every key is refused unless neutral.
-void read_constraint(const Options& section) {
-  const auto grammar =
-      section.path("grammar", "unset", "File with a grammar that the answer follows (not available in this version).");
-  require_landed(section, "grammar", !grammar, "nothing");
-  const auto schema = section.path("json_schema", "unset",
-                                   "File with a JSON schema that the answer follows (not available in this version).");
-  require_landed(section, "json_schema", !schema, "nothing");
-  const bool json = section.boolean("json", false, "Makes the answer JSON (not available in this version).");
-  require_landed(section, "json", !json, "false");
-  const auto regex =
-      section.text("regex", "unset", "Regular expression that the answer matches (not available in this version).");
-  require_landed(section, "regex", !regex, "nothing");
-  const auto choices = section.texts("choices", "Texts of which the answer is one (not available in this version).");
-  require_landed(section, "choices", choices.empty(), "[]");
+ConstraintConfig read_constraint(const Options& section) {
+  ConstraintConfig constraint;
+  constraint.grammar =
+      section.path("grammar", "unset", "File with a GBNF grammar that each answer follows.").value_or("");
+  constraint.json_schema =
+      section.path("json_schema", "unset", "File with a JSON schema that each answer is valid by.").value_or("");
+  constraint.json = section.boolean("json", false, "Makes each answer one JSON value.");
+  constraint.regex = section.text("regex", "unset", "Regular expression that the whole of each answer matches.");
+  constraint.choices = section.texts("choices", "Texts of which each answer is one.");
+  if (std::ranges::find(constraint.choices, "") != constraint.choices.end()) {
+    section.refuse("choices", "expected texts that are not empty, got \"\"");
+  }
+  std::string first;
+  for (const auto& [key, is_set] :
+       {std::pair{"grammar", !constraint.grammar.empty()}, std::pair{"json_schema", !constraint.json_schema.empty()},
+        std::pair{"json", constraint.json}, std::pair{"regex", constraint.regex.has_value()},
+        std::pair{"choices", !constraint.choices.empty()}}) {
+    if (!is_set) continue;
+    if (!first.empty())
+      section.refuse(key, fmt::format("expected at most one constraint, got constraint.{} too", first));
+    first = key;
+  }
+  return constraint;
 }
 
 PromptConfig read_prompt(const Options& section) {
@@ -259,7 +267,7 @@ Config read_keys(Options options) {
   config.verify = read_verify(options.section("verify"));
   read_sampling(options.section("sampling"), config);
   config.stop = read_stop(options.section("stop"));
-  read_constraint(options.section("constraint"));
+  config.constraint = read_constraint(options.section("constraint"));
   config.prompt = read_prompt(options.section("prompt"));
   config.runtime = read_runtime(options.section("runtime"));
   config.options = std::move(options);
@@ -281,6 +289,15 @@ void find_corpora_of(const Options& options, std::vector<std::string>& corpora) 
     } catch (const Error& error) {
       options.refuse("draft.corpus", error.what());
     }
+  }
+}
+
+void find_constraint_of(const Options& options, std::string_view key, std::string& path) {
+  if (path.empty()) return;
+  try {
+    path = find_file(path, options.base_folder(key));
+  } catch (const Error& error) {
+    options.refuse(key, error.what());
   }
 }
 
@@ -349,7 +366,21 @@ std::string stop_yaml(const StopConfig& stop) {
                      or_null(stop.time_limit_seconds));
 }
 
+std::string constraint_yaml(const ConstraintConfig& constraint) {
+  return fmt::format("constraint:\n  grammar: {}\n  json_schema: {}\n  json: {}\n  regex: {}\n  choices: [{}]\n",
+                     text_or_null(constraint.grammar), text_or_null(constraint.json_schema), constraint.json,
+                     constraint.regex ? yaml_text(*constraint.regex) : "null", yaml_list(constraint.choices));
+}
+
 }  // namespace
+
+std::string_view ConstraintConfig::kind() const {
+  if (!grammar.empty()) return "grammar";
+  if (!json_schema.empty()) return "json_schema";
+  if (json) return "json";
+  if (regex) return "regex";
+  return choices.empty() ? "" : "choices";
+}
 
 Config read_config(Options options) {
   Config config = read_keys(std::move(options));
@@ -362,6 +393,8 @@ Config read_config(Options options) {
     find_file_of(config.options, "draft.head_ranking", config.draft.head_ranking);
   }
   find_corpora_of(config.options, config.draft.corpus);
+  find_constraint_of(config.options, "constraint.grammar", config.constraint.grammar);
+  find_constraint_of(config.options, "constraint.json_schema", config.constraint.json_schema);
   return config;
 }
 
@@ -374,6 +407,7 @@ std::string to_yaml(const Config& config) {
   yaml += fmt::format("verify:\n  rule: {}\n  lossy: {}\n", config.verify.rule, config.verify.lossy);
   yaml += sampling_yaml(config);
   yaml += stop_yaml(config.stop);
+  yaml += constraint_yaml(config.constraint);
   yaml += fmt::format("prompt:\n  chat: {}\n  system: {}\n", or_null(config.prompt.chat),
                       text_or_null(config.prompt.system));
   yaml += fmt::format(

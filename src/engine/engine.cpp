@@ -43,6 +43,7 @@ int Engine::start(std::span<const TokenId> prompt, std::uint32_t dropped) {
   context_.set_dropped(dropped);
   metrics_ = {};
   tree_ = nullptr;
+  if (constraint() != nullptr) constraint()->begin(length);
   drafter_->begin();
   policy_->reset();
   return kept;
