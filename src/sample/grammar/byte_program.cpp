@@ -119,7 +119,7 @@ class ProgramBuilder {
   int characters(const Expression& e, int next) {
     std::map<std::tuple<std::uint8_t, std::uint8_t, int>, int> tails;
     std::vector<ByteEdge> first;
-    for (const Utf8Ranges& encoding : utf8_ranges(normalised(e.ranges, e.negated))) {
+    for (const Utf8Ranges& encoding : utf8_ranges(e.negated ? complement(e.ranges) : normalised(e.ranges))) {
       int to = next;
       for (int i = encoding.length - 1; i > 0; --i) {
         const ByteRange range = encoding.bytes[static_cast<std::size_t>(i)];

@@ -6,15 +6,13 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/sample/grammar/expression.h"
 #include "src/sample/grammar/grammar_check.h"
 #include "src/text/utf8.h"
 
 namespace tandem {
 namespace {
 
-using Kind = Expression::Kind;
-
-constexpr char32_t kLastCodePoint = 0x10FFFF;
 constexpr int kMostMarks = 4;                                             // of repeats behind one part
 constexpr int kDeepestGroup = kDeepestExpression / (2 + kMostMarks) - 1;  // a group may take so many expressions
 
@@ -135,25 +133,25 @@ class Parser {
 
   Expression alternatives(int depth) {
     if (depth > kDeepestGroup) refuse(at_, fmt::format("expected at most {} groups within each other", kDeepestGroup));
-    Expression choice{.kind = Kind::choice};
+    std::vector<Expression> parts;
     do {
-      choice.parts.push_back(sequence(depth));
+      parts.push_back(sequence(depth));
     } while (take("|"));
-    return choice.parts.size() == 1 ? std::move(choice.parts[0]) : choice;
+    return expressions::choice(std::move(parts));
   }
 
   Expression sequence(int depth) {
-    Expression sequence{.kind = Kind::sequence};
+    std::vector<Expression> parts;
     for (skip_blank(); at_ < text_.size() && peek() != '|' && peek() != ')' && !at_rule(); skip_blank()) {
-      sequence.parts.push_back(repeated(part(depth)));
+      parts.push_back(repeated(part(depth)));
     }
-    return sequence.parts.size() == 1 ? std::move(sequence.parts[0]) : sequence;
+    return expressions::sequence(std::move(parts));
   }
 
   Expression part(int depth) {
     if (take("\"")) return literal();
     if (take("[")) return characters();
-    if (take(".")) return {.kind = Kind::characters, .negated = true};
+    if (take(".")) return expressions::characters(complement({}));
     if (take("(")) {
       Expression group = alternatives(depth + 1);
       if (!take(")")) expected(") at the end of a group");
@@ -164,7 +162,7 @@ class Parser {
     if (name.empty()) expected("a literal, a class, a group or the name of a rule");
     const int number = number_of(name, begin);
     uses_.try_emplace(std::string(name), Use{number, begin});
-    return {.kind = Kind::rule, .rule = number};
+    return expressions::rule(number);
   }
 
   Expression repeated(Expression part) {
@@ -183,9 +181,7 @@ class Parser {
       } else {
         return part;
       }
-      Expression repeat{.kind = Kind::repeat, .least = range.first, .most = range.second};
-      repeat.parts.push_back(std::move(part));
-      part = std::move(repeat);
+      part = expressions::repeat(std::move(part), range.first, range.second);
     }
   }
 
@@ -218,14 +214,14 @@ class Parser {
   }
 
   Expression literal() {
-    Expression literal{.kind = Kind::literal};
-    while (!take("\"")) append_utf8(literal.bytes, character("\" at the end of a literal"));
-    return literal;
+    std::string bytes;
+    while (!take("\"")) append_utf8(bytes, character("\" at the end of a literal"));
+    return expressions::literal(std::move(bytes));
   }
 
   Expression characters() {
-    Expression characters{.kind = Kind::characters};
-    characters.negated = take("^");
+    const bool negated = take("^");
+    CodePoints ranges;
     while (!take("]")) {
       const std::size_t begin = at_;
       const char32_t first = character("] at the end of a class");
@@ -235,10 +231,10 @@ class Parser {
         last = character("] at the end of a class");
         if (last < first) refuse(begin, "expected a range of characters from the lower to the higher one");
       }
-      characters.ranges.push_back({first, last});
+      ranges.push_back({first, last});
     }
-    if (characters.ranges.empty() && !characters.negated) refuse(at_ - 1, "expected characters in a class, got none");
-    return characters;
+    if (ranges.empty() && !negated) refuse(at_ - 1, "expected characters in a class, got none");
+    return expressions::characters(negated ? complement(ranges) : normalised(std::move(ranges)));
   }
 
   // One character, or what an escape stands for; `end` says what should come before the end of the line.

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "src/sample/grammar/grammar.h"
+#include "src/sample/grammar/code_points.h"
 
 namespace tandem {
 
@@ -21,11 +21,7 @@ struct Utf8Ranges {
   std::span<const ByteRange> span() const { return std::span(bytes).first(static_cast<std::size_t>(length)); }
 };
 
-// Ascending, neither touching nor overlapping, without surrogates or values above U+10FFFF; `negated`: all other code
-// points. Ranges that end before they begin are empty.
-std::vector<CodePointRange> normalised(std::span<const CodePointRange> ranges, bool negated);
-
-// The encodings of normalised ranges and of nothing else.
-std::vector<Utf8Ranges> utf8_ranges(std::span<const CodePointRange> ranges);
+// The encodings of these code points and of nothing else.
+std::vector<Utf8Ranges> utf8_ranges(const CodePoints& normalised);
 
 }  // namespace tandem

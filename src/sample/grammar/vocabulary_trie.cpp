@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kManyTokens = 32;             // below a node, for which it is worth knowing the bytes there
+constexpr int kManyTokens = 4;             // below a node, for which it is worth knowing the bytes there
 constexpr std::size_t kLongestText = 4096;  // bytes; no vocabulary has longer tokens
 
 std::size_t shared_bytes(std::string_view a, std::string_view b) {
