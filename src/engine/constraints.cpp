@@ -9,6 +9,8 @@
 #include "src/sample/grammar/choices.h"
 #include "src/sample/grammar/gbnf.h"
 #include "src/sample/grammar/grammar_constraint.h"
+#include "src/sample/grammar/json_schema.h"
+#include "src/sample/grammar/regex.h"
 
 namespace tandem {
 namespace {
@@ -38,6 +40,14 @@ std::string shortened(std::string text) {
 
 Grammar read_grammar(const ConstraintConfig& constraint) {
   if (!constraint.grammar.empty()) return parse_gbnf(read_text(constraint.grammar), file_name(constraint.grammar));
+  if (!constraint.json_schema.empty()) {
+    const std::string name = file_name(constraint.json_schema);
+    return json_schema_grammar(parse_json_schema(read_text(constraint.json_schema), name), name);
+  }
+  if (constraint.json) return any_json_grammar();
+  if (constraint.regex) {
+    return {.rules = {{"root", regex_expression(*constraint.regex, RegexMatch::whole, "constraint.regex")}}, .root = 0};
+  }
   return choices_grammar(constraint.choices);
 }
 

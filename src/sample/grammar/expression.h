@@ -11,7 +11,7 @@
 namespace tandem {
 
 // No count of a repetition may be larger; every front end refuses it by name.
-constexpr int kMostRepeats = 10'000;
+constexpr int kMostRepetitions = 10'000;
 
 namespace expressions {
 
