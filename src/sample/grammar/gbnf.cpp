@@ -208,7 +208,7 @@ class Parser {
     int value = 0;
     for (; peek() >= '0' && peek() <= '9'; ++at_) {
       value = value * 10 + (peek() - '0');
-      if (value > kMostRepeats) refuse(begin, fmt::format("expected at most {} times", kMostRepeats));
+      if (value > kMostRepetitions) refuse(begin, fmt::format("expected at most {} times", kMostRepetitions));
     }
     return value;
   }

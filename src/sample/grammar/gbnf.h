@@ -11,7 +11,7 @@ namespace tandem {
 // the rule `root`. A rule goes on over lines until the next one begins. Escapes, in literals and classes, each a code
 // point: \n \r \t \xHH \uHHHH \UHHHHHHHH, and a backslash before one of \"[]-^ for itself. Throws Error(config) naming
 // `name`, line and column for anything else, for rules that are missing, given twice or left recursive, for groups
-// within each other deeper than kDeepestExpression, counts above kMostRepeats and more than kMostRules rules.
+// within each other deeper than kDeepestExpression, counts above kMostRepetitions and more than kMostRules rules.
 Grammar parse_gbnf(std::string_view text, std::string_view name);
 
 }  // namespace tandem
