@@ -25,7 +25,7 @@ int compare_digits(std::string_view left, std::string_view right) {
 std::string plus_one(std::string digits) {
   std::size_t at = digits.size();
   while (at > 0 && digits[at - 1] == '9') digits[--at] = '0';
-  if (at == 0) return "1" + digits;
+  if (at == 0) digits.insert(digits.begin(), '0'), at = 1;
   ++digits[at - 1];
   return digits;
 }
@@ -66,30 +66,43 @@ Decimal decimal_of_text(std::string_view text) {
 }
 
 // The whole part of |value| * 10^places, and whether something was left over.
-std::pair<std::string, bool> scaled(const Decimal& value, int places) {
+struct Scaled {
+  std::string digits = "0";
+  bool rest = false;
+};
+
+Scaled scaled(const Decimal& value, int places) {
+  Scaled result;
   const int shift = value.exponent + places;
-  if (value.digits == "0") return {"0", false};
-  if (shift >= 0) return {value.digits + std::string(static_cast<std::size_t>(shift), '0'), false};
+  if (value.digits == "0") return result;
+  if (shift >= 0) {
+    result.digits = value.digits;
+    result.digits.append(static_cast<std::size_t>(shift), '0');
+    return result;
+  }
   const auto cut = static_cast<std::size_t>(-shift);
-  if (cut >= value.digits.size()) return {"0", true};
-  return {value.digits.substr(0, value.digits.size() - cut), true};  // the last digit is not zero
+  if (cut < value.digits.size()) result.digits = value.digits.substr(0, value.digits.size() - cut);
+  result.rest = true;  // the last digit is not zero
+  return result;
 }
 
-WholeNumber signed_number(bool negative, std::string digits) {
-  const bool zero = digits == "0";
-  return {negative && !zero, std::move(digits)};
+WholeNumber signed_number(bool negative, const std::string& digits) {
+  WholeNumber number;
+  number.negative = negative && digits != "0";
+  number.digits = digits;
+  return number;
 }
 
 }  // namespace
 
-WholeNumber increased(WholeNumber number) {
-  if (number.negative) return signed_number(true, minus_one(std::move(number.digits)));
-  return {false, plus_one(std::move(number.digits))};
+WholeNumber increased(const WholeNumber& number) {
+  return number.negative ? signed_number(true, minus_one(number.digits))
+                         : signed_number(false, plus_one(number.digits));
 }
 
-WholeNumber decreased(WholeNumber number) {
-  if (number.negative || number.digits == "0") return {true, plus_one(std::move(number.digits))};
-  return {false, minus_one(std::move(number.digits))};
+WholeNumber decreased(const WholeNumber& number) {
+  const bool below = number.negative || number.digits == "0";
+  return below ? signed_number(true, plus_one(number.digits)) : signed_number(false, minus_one(number.digits));
 }
 
 int compare(const WholeNumber& left, const WholeNumber& right) {
@@ -129,15 +142,13 @@ int compare(const Decimal& left, const Decimal& right) {
 }
 
 WholeNumber floor_scaled(const Decimal& value, int places) {
-  auto [digits, rest] = scaled(value, places);
-  if (value.negative && rest) digits = plus_one(std::move(digits));
-  return signed_number(value.negative, std::move(digits));
+  const Scaled whole = scaled(value, places);
+  return signed_number(value.negative, value.negative && whole.rest ? plus_one(whole.digits) : whole.digits);
 }
 
 WholeNumber ceiling_scaled(const Decimal& value, int places) {
-  auto [digits, rest] = scaled(value, places);
-  if (!value.negative && rest) digits = plus_one(std::move(digits));
-  return signed_number(value.negative, std::move(digits));
+  const Scaled whole = scaled(value, places);
+  return signed_number(value.negative, !value.negative && whole.rest ? plus_one(whole.digits) : whole.digits);
 }
 
 }  // namespace tandem

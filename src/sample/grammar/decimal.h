@@ -12,8 +12,8 @@ struct WholeNumber {
 };
 
 // number + 1 or number - 1.
-WholeNumber increased(WholeNumber number);
-WholeNumber decreased(WholeNumber number);
+WholeNumber increased(const WholeNumber& number);
+WholeNumber decreased(const WholeNumber& number);
 
 // < 0, 0 or > 0 as `left` is below, equal to or above `right`.
 int compare(const WholeNumber& left, const WholeNumber& right);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
+#include <optional>
 
 #include "src/text/utf8.h"
 
@@ -140,7 +140,9 @@ bool limit_sequence(Expression& sequence, TextLength length) {
     }
   }
   const TextLength rest{std::max<std::int64_t>(0, length.least - fixed), length.most < 0 ? -1 : length.most - fixed};
-  return open != nullptr && limit_length(*open, rest);
+  if (open == nullptr || !limit_length(*open, rest)) return false;
+  if (is_nothing(*open)) sequence = expressions::choice({});
+  return true;
 }
 
 }  // namespace
@@ -169,14 +171,14 @@ TextLength text_length(const Expression& expression) {
       return total;
     }
     case Kind::choice: {
-      if (expression.parts.empty()) return {0, 0};
-      TextLength total = text_length(expression.parts[0]);
+      std::optional<TextLength> total;
       for (const Expression& part : expression.parts) {
         const TextLength own = text_length(part);
-        total.least = std::min(total.least, own.least);
-        total.most = total.most < 0 || own.most < 0 ? -1 : std::max(total.most, own.most);
+        if (!total) total = own;
+        total->least = std::min(total->least, own.least);
+        total->most = total->most < 0 || own.most < 0 ? -1 : std::max(total->most, own.most);
       }
-      return total;
+      return total.value_or(TextLength{0, 0});
     }
     case Kind::repeat:
       return repeat_length(expression, text_length(expression.parts[0]));
@@ -195,8 +197,11 @@ bool limit_length(Expression& expression, TextLength length) {
     return true;
   }
   if (expression.kind == Kind::choice) {
-    return std::all_of(expression.parts.begin(), expression.parts.end(),
-                       [length](Expression& part) { return limit_length(part, length); });
+    for (Expression& part : expression.parts) {
+      if (!limit_length(part, length)) return false;
+    }
+    std::erase_if(expression.parts, is_nothing);
+    return true;
   }
   if (expression.kind == Kind::sequence) return limit_sequence(expression, length);
   if (expression.kind != Kind::repeat) return false;

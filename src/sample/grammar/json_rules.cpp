@@ -165,9 +165,10 @@ Expression JsonRules::escaped(const Expression& text) {
   switch (text.kind) {
     case Expression::Kind::literal:
       return escaped_text(text.bytes);
-    case Expression::Kind::characters:
-      if (text.ranges.empty()) return text;
-      return difference(complement({}), text.ranges).empty() ? character() : character_in(text.ranges);
+    case Expression::Kind::characters: {
+      const CodePoints set = text.negated ? complement(text.ranges) : normalised(text.ranges);
+      return complement(set).empty() ? character() : character_in(set);
+    }
     default:
       break;
   }

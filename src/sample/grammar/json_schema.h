@@ -2,8 +2,8 @@
 // holds valid, and every valid value has a text in it, spelt as json_rules.h says.
 //
 // Supported:
-//   anything   type, enum, const, allOf, anyOf, $ref within the document (# and #/...), $defs, definitions, true,
-//   false;
+//   anything   type, enum, const, allOf, anyOf, true, false, $ref within the document (# and #/...), $defs,
+//   definitions;
 //              oneOf where no value can satisfy two branches, else it is an error
 //   objects    properties, required, additionalProperties, minProperties, maxProperties
 //   arrays     items, prefixItems, minItems, maxItems

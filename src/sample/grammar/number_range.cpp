@@ -64,7 +64,9 @@ class Magnitudes {
 
   std::string nines(int whole) const { return std::string(static_cast<std::size_t>(whole + fraction_), '9'); }
   std::string power_of_ten(int whole) const {
-    return "1" + std::string(static_cast<std::size_t>(whole + fraction_ - 1), '0');
+    std::string text(static_cast<std::size_t>(whole + fraction_), '0');
+    text.front() = '1';
+    return text;
   }
 
   Expression fraction() const {

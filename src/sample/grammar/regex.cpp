@@ -52,8 +52,9 @@ class RegexParser {
   RegexParser(std::string_view pattern, RegexMatch match, const std::string& name) : match_(match), name_(name) {
     for (; !pattern.empty();) {
       const Utf8Step step = utf8_step(pattern);
-      if (!step.valid) refuse(text_.size(), "is not UTF-8");
-      if (text_.size() == kMostCharacters) refuse(text_.size(), "comes after the limit of 10,000 characters");
+      if (!step.valid) fail(ErrorKind::config, "{}: character {} is not UTF-8", name_, text_.size() + 1);
+      if (text_.size() == kMostCharacters)
+        fail(ErrorKind::config, "{}: more than {} characters", name_, kMostCharacters);
       text_.push_back(step.character);
       pattern.remove_prefix(step.length);
     }

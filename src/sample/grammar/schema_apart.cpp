@@ -15,11 +15,13 @@ class EmptinessProof {
  public:
   explicit EmptinessProof(SchemaDocument& document) : document_(document) {}
 
-  // Whether it is plain that no value satisfies all of `all`; false when that is not seen within the limits.
-  bool none_satisfies(const Conjunction& all, int depth = 0) {
+  // Whether it is plain that no value satisfies all of `all` and what the subschemas `beside` say apart from the
+  // schemas that they refer to; false when that is not seen within the limits.
+  bool none_satisfies(const Conjunction& all, int depth, const Conjunction& beside = {}) {
     if (depth > kDeepest || ++steps_ > kMostSteps) return false;
-    const std::vector<Conjunction> alternatives = document_.alternatives(all);
-    return std::all_of(alternatives.begin(), alternatives.end(), [&](const Conjunction& alternative) {
+    std::vector<Conjunction> alternatives = document_.alternatives(all);
+    return std::all_of(alternatives.begin(), alternatives.end(), [&](Conjunction& alternative) {
+      alternative.insert(alternative.end(), beside.begin(), beside.end());
       return is_empty(shape_of(document_, alternative), depth);
     });
   }
@@ -91,7 +93,8 @@ void require_branches_apart(SchemaDocument& document, int node) {
   const std::size_t count = document.schema(node).at("oneOf").size();
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = i + 1; j < count; ++j) {
-      if (proof.none_satisfies({document.child(node, "oneOf", i), document.child(node, "oneOf", j)})) continue;
+      const Conjunction both{document.child(node, "oneOf", i), document.child(node, "oneOf", j)};
+      if (proof.none_satisfies(both, 0, {node})) continue;
       fail(ErrorKind::config,
            "{}/oneOf: one value may satisfy both branch {} and branch {}; expected branches that types, constants, "
            "bounds or a required property tell apart, or anyOf",

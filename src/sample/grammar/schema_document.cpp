@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 constexpr int kDeepest = 64;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostAlternatives = 256;
-constexpr std::size_t kMostOpen = 200;  // references and lists followed inside each other
+constexpr std::size_t kMostTogether = 1000;  // schemas that one value must satisfy
+constexpr std::size_t kMostOpen = 200;       // references and lists followed inside each other
 
 bool deeper_than(const Json& value, int limit) {
   if (!value.is_structured()) return false;
@@ -137,7 +138,7 @@ int SchemaDocument::target_of(int node) {
     const std::optional<std::string> step = step_text(std::string_view(path).substr(begin, end - begin));
     at = step ? part_of(*at, *step) : nullptr;
     if (at == nullptr) fail(ErrorKind::config, "{}: there is no {} in the document", place, reference);
-    target += "/" + pointer_step(*step);
+    target.append("/").append(pointer_step(*step));
     begin = end + 1;
   }
   return intern(std::move(target), *at);
@@ -169,36 +170,60 @@ Conjunction SchemaDocument::simplified(const Conjunction& all) {
 
 std::vector<Conjunction> SchemaDocument::product(int node, const std::vector<Conjunction>& left,
                                                  const std::vector<Conjunction>& right) const {
-  if (left.size() * right.size() > kMostAlternatives) {
-    fail(ErrorKind::config, "{}: {} combinations of alternatives; at most {}", pointer(node),
-         left.size() * right.size(), kMostAlternatives);
-  }
+  require_few(node, left.size() * right.size());
   std::vector<Conjunction> both;
   for (const Conjunction& one : left) {
-    for (const Conjunction& other : right) both.push_back(merged(one, other));
+    for (const Conjunction& other : right) {
+      both.push_back(merged(one, other));
+      if (both.back().size() > kMostTogether) {
+        fail(ErrorKind::config, "{}: more than {} schemas that must hold together", pointer(node), kMostTogether);
+      }
+    }
   }
   return both;
+}
+
+void SchemaDocument::require_few(int node, std::size_t alternatives) const {
+  if (alternatives <= kMostAlternatives) return;
+  fail(ErrorKind::config, "{}: {} combinations of alternatives; at most {}", pointer(node), alternatives,
+       kMostAlternatives);
 }
 
 std::vector<Conjunction> SchemaDocument::alternatives_of_list(int node, std::string_view keyword,
                                                               std::vector<int>& open) {
   std::vector<Conjunction> all;
   for (std::size_t i = 0; i < schema(node).at(std::string(keyword)).size(); ++i) {
-    for (Conjunction& one : alternatives_of(child(node, keyword, i), open)) all.push_back(std::move(one));
+    for (const Conjunction& one : alternatives_of(child(node, keyword, i), open)) {
+      if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+    }
+    require_few(node, all.size());
   }
   return all;
 }
 
-std::vector<Conjunction> SchemaDocument::alternatives_of(int node, std::vector<int>& open) {
+const std::vector<Conjunction>& SchemaDocument::alternatives_of(int node, std::vector<int>& open) {
+  const auto known = alternatives_.find(node);
+  if (known != alternatives_.end()) return known->second;
   if (std::find(open.begin(), open.end(), node) != open.end()) {
     fail(ErrorKind::config, "{}: refers to itself before any text, so that it says nothing", pointer(node));
   }
   if (open.size() == kMostOpen)
-    fail(ErrorKind::config, "{}: more than {} references in a row", pointer(node), kMostOpen);
+    fail(ErrorKind::config, "{}: {} references and lists in a row", pointer(node), kMostOpen);
   check(node);
   const Json& own = schema(node);
-  if (!own.is_object()) return own == Json(true) ? std::vector<Conjunction>{{}} : std::vector<Conjunction>{};
   open.push_back(node);
+  std::vector<Conjunction> result;
+  if (own.is_object()) {
+    result = object_alternatives(node, open);
+  } else if (own == Json(true)) {
+    result = {{}};
+  }
+  open.pop_back();
+  return alternatives_.emplace(node, std::move(result)).first->second;
+}
+
+std::vector<Conjunction> SchemaDocument::object_alternatives(int node, std::vector<int>& open) {
+  const Json& own = schema(node);
   std::vector<Conjunction> result{{node}};
   if (own.contains("$ref")) result = product(node, result, alternatives_of(target_of(node), open));
   if (own.contains("allOf")) {
@@ -209,10 +234,7 @@ std::vector<Conjunction> SchemaDocument::alternatives_of(int node, std::vector<i
   for (const char* keyword : {"anyOf", "oneOf"}) {
     if (own.contains(keyword)) result = product(node, result, alternatives_of_list(node, keyword, open));
   }
-  if (own.contains("oneOf") && std::find(one_ofs_.begin(), one_ofs_.end(), node) == one_ofs_.end()) {
-    one_ofs_.push_back(node);
-  }
-  open.pop_back();
+  if (own.contains("oneOf")) one_ofs_.push_back(node);
   return result;
 }
 

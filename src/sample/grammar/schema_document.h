@@ -52,14 +52,17 @@ class SchemaDocument {
   int intern(std::string pointer, const Json& schema);
   void check(int node);
   int target_of(int node);
-  std::vector<Conjunction> alternatives_of(int node, std::vector<int>& open);
+  const std::vector<Conjunction>& alternatives_of(int node, std::vector<int>& open);
+  std::vector<Conjunction> object_alternatives(int node, std::vector<int>& open);
   std::vector<Conjunction> alternatives_of_list(int node, std::string_view keyword, std::vector<int>& open);
   std::vector<Conjunction> product(int node, const std::vector<Conjunction>& left,
                                    const std::vector<Conjunction>& right) const;
+  void require_few(int node, std::size_t alternatives) const;
 
   const Json& root_;
   std::vector<Node> nodes_;
   std::map<std::string, int, std::less<>> by_pointer_;
+  std::map<int, std::vector<Conjunction>> alternatives_;  // of each node, once known
   std::vector<int> one_ofs_;
 };
 

@@ -11,17 +11,9 @@
 namespace tandem {
 
 // Bits of a set of types. JSON schema's number is whole | fraction, its integer is whole.
-enum ValueTypes : unsigned {
-  kNullType = 1,
-  kBooleanType = 2,
-  kWholeType = 4,
-  kFractionType = 8,
-  kNumberTypes = kWholeType | kFractionType,
-  kStringType = 16,
-  kArrayType = 32,
-  kObjectType = 64,
-  kAllTypes = 127
-};
+constexpr unsigned kNullType = 1, kBooleanType = 2, kWholeType = 4, kFractionType = 8, kStringType = 16,
+                   kArrayType = 32, kObjectType = 64;
+constexpr unsigned kNumberTypes = kWholeType | kFractionType, kAllTypes = 127;
 
 // A keyword's text and where it stands.
 struct PlacedText {
