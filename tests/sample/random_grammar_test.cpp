@@ -134,7 +134,9 @@ TEST(RandomGrammars, AutomataFollowSchemasAndRegularExpressions) {
       const std::size_t at = random() % text.size();
       text[at] = "a\"{}[]:, 0-\\"[random() % 13];
       const bool valid = valid_utf8_prefix(text) == text.size();  // the definition is of characters
-      if (valid) ASSERT_NO_FATAL_FAILURE(expect_agreement(automaton, recogniser, text));
+      if (valid) {
+        ASSERT_NO_FATAL_FAILURE(expect_agreement(automaton, recogniser, text));
+      }
     }
   }
 }
