@@ -52,7 +52,7 @@ class CheckTest : public ::testing::Test, protected SessionModels {
   }
 
   std::string turns() {
-    std::ofstream(folder_.path() + "/turns.gbnf") << "root ::= ([a-j] [0-9] | [A-J] [k-t])+";
+    std::ofstream(folder_.path() + "/turns.gbnf") << "root ::= ([!-P] [(-z])+";
     return "constraint.grammar=" + folder_.path() + "/turns.gbnf";
   }
 
@@ -117,11 +117,12 @@ TEST_F(CheckTest, LosslessRulesPassTheLawUnderAGrammar) {
   for (const char* rule : {"rejection", "block"}) {
     for (const char* kind : {"model", "ngram", "hybrid"}) {
       SCOPED_TRACE(std::string(rule) + ", " + kind);
-      const auto tested = session({std::string("verify.rule=") + rule, std::string("draft.kind=") + kind, turns()});
+      const auto tested = session(
+          {std::string("verify.rule=") + rule, std::string("draft.kind=") + kind, "draft.ngram.min_match=1", turns()});
       const LawCheck check = law(*tested, options());
       EXPECT_TRUE(check.passed()) << check.p_value << ", impossible " << check.impossible;
       EXPECT_GE(check.cells, 20);
-      EXPECT_GT(check.drafts.tested, 1000);
+      EXPECT_GT(check.drafts.tested, kind == std::string_view("ngram") ? 100 : 1000);
     }
   }
 }

@@ -691,6 +691,7 @@ TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
           "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
           "  logit_bias: {}\n  logprobs: 0\n"
           "stop:\n  max_tokens: 512\n  strings: []\n  token_ids: []\n  time_limit_seconds: null\n"
+          "constraint:\n  grammar: null\n  json_schema: null\n  json: false\n  regex: null\n  choices: []\n"
           "prompt:\n  chat: null\n  system: null\n"
           "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n"
           "  context_full: stop\n");

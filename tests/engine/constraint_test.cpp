@@ -233,7 +233,7 @@ TEST_F(ConstrainedSession, MistakesInAGrammarNameFileLineAndColumn) {
 }
 
 TEST_F(ConstrainedSession, TheEffectiveConfigHoldsTheConstraint) {
-  const Config config = this->config({"constraint.regex=[a-z]+\\d"});
+  const Config config = this->config({"constraint.regex='[a-z]+\\d'"});
   EXPECT_EQ(config.constraint.kind(), "regex");
   EXPECT_THAT(
       to_yaml(config),

@@ -29,7 +29,7 @@ list ::= item ("," item)*
 item ::= root | "\"" [^"\\]* "\"" | [0-9]+)");
   EXPECT_EQ(json.after("[\"a"), json.after("[\"abcd"));
   EXPECT_EQ(json.after("[1,2,3,"), json.after("[\"x\","));
-  EXPECT_EQ(json.after("[[],[1,["), json.after("[5,[[["));
+  EXPECT_EQ(json.after("[[],[1,["), json.after("[5,[["));
   EXPECT_NE(json.after("["), json.after("[["));
   EXPECT_NE(json.after("[[]"), json.after("[[]]"));
 }

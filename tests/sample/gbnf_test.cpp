@@ -105,7 +105,7 @@ TEST(Gbnf, ErrorsNameLineAndColumn) {
       {"root ::= \"a\"\nroot ::= \"b\"", "a.gbnf:2:1: rule root is given twice"},
       {"root ::= \"\xC3\xA9\" \xC3",
        "a.gbnf:1:14: expected a literal, a class, a group or the name of a rule, got byte C3"},
-      {"root ::= \"a\" ?? ?? ?", "a.gbnf:1:18: expected less than 4 repeats behind a part"},
+      {"root ::= \"a\" ?? ?? ?", "a.gbnf:1:20: expected less than 4 repeats behind a part"},
       {"root ::= " + std::string(1000, '('), "groups within each other"},
       {"root ::= %", "a.gbnf:1:10: expected a literal, a class, a group or the name of a rule, got %"},
   };

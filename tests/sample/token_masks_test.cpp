@@ -32,6 +32,16 @@ Vocabulary many_pieces(std::uint64_t seed, int count) {
     for (std::uint64_t left = random() % 9; left > 0; --left) text += static_cast<char>('a' + random() % 3);
     add(vocabulary, in_alphabet(text), TokenType::normal);
   }
+  // The same of characters, whole and begun.
+  for (int i = 0; i < 200; ++i) {
+    std::string text = i % 2 == 0 ? "\xE4\xBD\xA0" : "a";
+    for (std::uint64_t left = random() % 5; left > 0; --left) {
+      append_utf8(text,
+                  static_cast<char32_t>(std::vector<int>{'a', 0xE9, 0x4F60, 0x1F600}[random() % 4] + random() % 3));
+    }
+    text.resize(text.size() - random() % std::min<std::size_t>(3, text.size()));
+    add(vocabulary, in_alphabet(text), TokenType::normal);
+  }
   return vocabulary;
 }
 
@@ -68,6 +78,9 @@ pair ::= string ":" " "? value
 string ::= "\"" ([^"\\\x00-\x1f] | "\\" ["\\/bfnrt])* "\"")",
     "root ::= \"ab\" [abc]{0,9} \"\\n\" | \"a\"{2,7} .{1,3}",
     "root ::= [a-c]{3,12}",
+    "root ::= .{0,3} \"!\"",
+    "root ::= [^\"]* \"\\\"\"",
+    "root ::= [^\\n\u00ea]{2,9} | [a-e\u4f60-\u4fff]*",
     "root ::= (\"é\" | \"€\" | \"😀\" | [a-b] [^\"])+",
     "root ::= line+\nline ::= \"name\" \" \"* [a-c12]{1,4} \"\\n\"",
 };

@@ -19,6 +19,7 @@ std::size_t Automaton::Hash::operator()(const State& state) const {
 
 Automaton::Automaton(const Grammar& grammar, const std::string& where)
     : program_(grammar, where),
+      long_characters_(utf8_ranges(normalised({{0x80, kLastCodePoint}}))),
       stacks_at_(static_cast<std::size_t>(program_.size()), StackSets::kNothing),
       waits_(static_cast<std::size_t>(program_.size()), false) {
   begin();
@@ -146,6 +147,17 @@ ByteSet Automaton::expected(int state) const {
   return bytes;
 }
 
+// Whether each way through these ranges of bytes ends in `to`.
+bool Automaton::all_lead_to(int state, std::span<const ByteRange> bytes, int to) {
+  if (state == kRefused || bytes.empty()) return state == to;
+  for (int byte = bytes[0].first; byte <= bytes[0].last; ++byte) {
+    const auto value = static_cast<std::size_t>(byte);
+    const bool is_new = byte == bytes[0].first || program_.class_of()[value] != program_.class_of()[value - 1];
+    if (is_new && !all_lead_to(next(state, static_cast<std::uint8_t>(byte)), bytes.subspan(1), to)) return false;
+  }
+  return true;
+}
+
 const Automaton::Corridor& Automaton::corridor(int state) {
   if (const Corridor* known = corridors_[static_cast<std::size_t>(state)].get()) return *known;
   auto found = std::make_unique<Corridor>();
@@ -163,6 +175,9 @@ const Automaton::Corridor& Automaton::corridor(int state) {
     begin = end;
   }
   for (std::size_t byte = 0; byte < to.size(); ++byte) found->bytes[byte] = most > 0 && to[byte] == found->to;
+  found->characters = most > 0 && std::ranges::all_of(long_characters_, [&](const Utf8Ranges& encoding) {
+                        return all_lead_to(state, encoding.span(), found->to);
+                      });
   bytes_ += sizeof(Corridor);
   return *(corridors_[static_cast<std::size_t>(state)] = std::move(found));
 }

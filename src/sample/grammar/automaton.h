@@ -46,6 +46,7 @@ class Automaton {
   struct Corridor {
     ByteSet bytes;
     int to = kRefused;
+    bool characters = false;  // so does every character of more than one byte
   };
   const Corridor& corridor(int state);
 
@@ -76,8 +77,10 @@ class Automaton {
   void add(int at, int stacks);
   int close();
   int number_of(State state);
+  bool all_lead_to(int state, std::span<const ByteRange> bytes, int to);
 
   ByteProgram program_;
+  std::vector<Utf8Ranges> long_characters_;  // encodings of more than one byte
   StackSets sets_;
   Interner<State, Hash> states_;
   std::vector<int> transitions_;  // [state, byte class]

@@ -8,6 +8,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kBits = 64;
+const ByteSet kAscii = ~ByteSet() >> 128;
 
 std::vector<TokenRun> runs_of(std::span<const std::uint64_t> bits) {
   std::vector<TokenRun> runs;
@@ -75,13 +76,16 @@ void TokenMasks::admit(std::span<const TokenId> tokens) {
   }
 }
 
-// Whether everything below the node fits whatever it is: its bytes are in the corridor of `state`, and in that of each
-// state that this leads to, as far as the longest token goes.
-bool TokenMasks::all_below(const VocabularyTrie::Node& node, int state) {
+// Whether everything that the node begins fits whatever it is: its bytes, or its characters, are in the corridor of
+// `state`, and in that of each state that this leads to, as far as the longest token goes. `state` is the one behind
+// the node, and before a node that begins a character.
+bool TokenMasks::all_fit(const VocabularyTrie::Node& node, int state) {
   const ByteSet& bytes = trie_->bytes_below(node.below);
-  for (int left = node.height; left > 0; --left) {
+  for (int left = node.height + (node.begins_character ? 1 : 0); left > 0; --left) {
     const Automaton::Corridor& corridor = automaton_.corridor(state);
-    if ((bytes & ~corridor.bytes).any()) return false;
+    const ByteSet outside = bytes & ~corridor.bytes;
+    const bool by_character = corridor.characters && (node.ends_character || node.begins_character);
+    if (by_character ? (outside & kAscii).any() : node.begins_character || outside.any()) return false;
     if (corridor.to == state) return true;
     state = corridor.to;
   }
@@ -94,14 +98,20 @@ TokenMask TokenMasks::find(int state) {
   const std::span<const VocabularyTrie::Node> nodes = trie_->nodes();
   for (std::size_t i = 0; i < nodes.size();) {
     const VocabularyTrie::Node& node = nodes[i];
-    const int reached = automaton_.next(states_[node.depth - std::size_t{1}], node.byte);
-    const auto all = static_cast<std::size_t>(node.tokens_end - node.tokens_begin);
-    if (reached == Automaton::kRefused) {
-      i = static_cast<std::size_t>(node.end);
-      continue;
+    const int before = states_[node.depth - std::size_t{1}];
+    const std::span<const TokenId> tokens = trie_->ordered().subspan(
+        static_cast<std::size_t>(node.tokens_begin), static_cast<std::size_t>(node.tokens_end - node.tokens_begin));
+    int reached = before;
+    bool whole = node.begins_character && node.below >= 0 && all_fit(node, before);
+    if (!whole) {
+      reached = automaton_.next(before, node.byte);
+      if (reached == Automaton::kRefused) {
+        i = static_cast<std::size_t>(node.end);
+        continue;
+      }
+      whole = !node.begins_character && node.below >= 0 && all_fit(node, reached);
     }
-    const bool whole = node.below >= 0 && all_below(node, reached);
-    admit(trie_->ordered().subspan(static_cast<std::size_t>(node.tokens_begin), whole ? all : node.own));
+    admit(whole ? tokens : tokens.first(node.own));
     states_[node.depth] = reached;
     i = whole ? static_cast<std::size_t>(node.end) : i + 1;
   }

@@ -48,7 +48,7 @@ class TokenMasks {
   bool ends(TokenId token) const;
   TokenMask find(int state);
   void admit(std::span<const TokenId> tokens);
-  bool all_below(const VocabularyTrie::Node& node, int state);
+  bool all_fit(const VocabularyTrie::Node& node, int state);
 
   Automaton automaton_;
   std::shared_ptr<const VocabularyTrie> trie_;

@@ -27,7 +27,10 @@ class VocabularyTrie {
     std::uint16_t depth;                    // from 1
     std::uint16_t height;                   // of the longest token below, counted from this node
     std::uint8_t byte;
-    std::int32_t below = -1;  // of bytes_below(), for nodes with many tokens
+    // Where all tokens of the node and below are well-formed but for an unfinished last character: whether the node
+    // ends a whole one, or begins one of several bytes.
+    bool ends_character = false, begins_character = false;
+    std::int32_t below = -1;  // of bytes_below(), for nodes with more than a few tokens
   };
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const TokenId> ordered() const { return ordered_; }
@@ -46,6 +49,7 @@ class VocabularyTrie {
 
  private:
   void add_nodes();
+  void sum_up();
 
   std::string texts_;  // of all tokens, by id
   std::vector<std::uint32_t> begins_;
