@@ -117,7 +117,17 @@ double Sampler::log_total(std::span<const float> logits) const {
 
 bool Sampler::any_usable(std::span<const float> logits, const Context& context) {
   begin_row(logits, context);
-  return best(logits).token >= 0;
+  const auto is_adjusted = [&](TokenId token) {
+    return std::ranges::binary_search(adjusted_, token, {}, &AdjustedLogit::token);
+  };
+  if (std::ranges::any_of(adjusted_, [](const AdjustedLogit& a) { return a.logit > -kInfinity; })) return true;
+  for (const TokenRun& run : usable_) {  // nearly always the first token decides
+    const TokenId end = std::min(run.end, static_cast<TokenId>(logits.size()));
+    for (TokenId token = run.begin; token < end; ++token) {
+      if (logits[static_cast<std::size_t>(token)] > kLowest && !is_adjusted(token)) return true;
+    }
+  }
+  return false;
 }
 
 void Sampler::distribution(std::span<const float> logits, const Context& context, Distribution& out) {
