@@ -5,15 +5,19 @@
 #include <memory>
 #include <utility>
 
+#include "draft/length_policy.h"
 #include "src/base/token_tree.h"
 #include "src/sample/constraint.h"
 
 namespace tandem {
 
 // Asked before a deterministic child takes a row: a token that the constraint refuses is never accepted. (Sampled ones
-// come from distributions without such tokens.) Without a constraint everything is admitted. Allocates nothing.
+// come from distributions without such tokens.) Without a constraint everything is admitted. Allocates nothing but for
+// states of the constraint that are new.
 class Admission {
  public:
+  static constexpr double kSpelled = 0.95;  // confidence in a token of certain bytes: most texts take the longest
+
   explicit Admission(std::shared_ptr<Constraint> constraint = nullptr) : constraint_(std::move(constraint)) {}
 
   // A proposal begins below the last token of `context`, in a tree that only grows until the next call.
@@ -25,6 +29,23 @@ class Admission {
 
   bool admits(const TokenTree& tree, int node, TokenId token) {
     return !constraint_ || constraint_->admits(state(tree, node), token);
+  }
+
+  // Adds a deterministic child of what the constraint leaves no choice about, if there is such a token and the policy
+  // wants it: the only one that may follow, which is sure to be accepted, or, where the next bytes are certain and
+  // several tokens spell them, the longest, about which the target decides. Its node, or -1.
+  int add_certain(TokenTree& tree, int node, LengthPolicy& policy) {
+    if (!constraint_ || tree.full() || tree.next_child(node, node) >= 0) return -1;
+    const int at = state(tree, node);
+    if (constraint_->complete(at)) return -1;
+    TokenId token = constraint_->only(at);
+    const double confidence = token >= 0 ? 1 : kSpelled;
+    if (token < 0) token = constraint_->likely(at);
+    if (token < 0) return -1;
+    const DraftQuestion row{tree.depth(node) + 1, tree.size(),          tree.path_confidence(node),
+                            confidence,           DraftSource::grammar, node};
+    if (!policy.allow_row(row)) return -1;
+    return tree.add(node, token, ChildKind::deterministic, DraftSource::grammar, static_cast<float>(confidence));
   }
 
  private:

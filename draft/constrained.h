@@ -1,23 +1,20 @@
-// Drafts what the answer's constraint leaves no choice about, before anything else does.
+// Drafts what the answer's constraint leaves no choice about, besides what another drafter does.
 #pragma once
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "draft/admission.h"
 #include "draft/drafter.h"
-#include "src/sample/constraint.h"
 
 namespace tandem {
 
-// Opens each proposal with a chain of deterministic children, for nothing but their rows: the only token that may
-// follow, which is certain to be accepted, or, where the next bytes are certain and several tokens spell them, the
-// longest such token, about which the target decides. The other drafter goes on below.
+// Opens each proposal with a chain of certain tokens (Admission::add_certain), for nothing but their rows, and ends the
+// path of first children that the other drafter grew from there with those that follow it.
 class ConstrainedDrafter final : public Drafter {
  public:
-  static constexpr double kSpelled = 0.95;  // confidence in a token of certain bytes: most texts take the longest
-
   ConstrainedDrafter(std::unique_ptr<GrowingDrafter> inner, std::shared_ptr<Constraint> constraint)
-      : inner_(std::move(inner)), constraint_(std::move(constraint)) {}
+      : inner_(std::move(inner)), admission_(std::move(constraint)) {}
 
   const TokenTree& propose(Context& context, LengthPolicy& policy) override;
   void observe(const Observation& observation, const Context& context) override {
@@ -30,7 +27,7 @@ class ConstrainedDrafter final : public Drafter {
 
  private:
   std::unique_ptr<GrowingDrafter> inner_;
-  std::shared_ptr<Constraint> constraint_;
+  Admission admission_;
   TokenTree tree_;
 };
 

@@ -35,6 +35,7 @@ ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, Sa
                            TokenMask mask, DraftDraw draw, std::shared_ptr<Constraint> constraint)
     : model_(model),
       draw_(draw),
+      admission_(constraint),
       sampler_(sampling, noise, std::move(mask), std::move(constraint)),
       cache_(model.make_cache(context, kv_type)),
       room_(std::min(context, model.max_positions())),
@@ -74,12 +75,14 @@ void ModelDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy)
   if (!can_draft(context.tokens())) return;
   const Pushed pushed(context);
   const std::uint32_t start = context.position();
+  admission_.begin(context);
   begin_growing(tree);
   while (!tree.full()) {
     const int node = most_promising(tree.size());
     if (node < 0) return;
     Branch& chosen = branch(node);
     if (!chosen.known) {
+      if (open(tree, node, policy)) continue;
       chosen.step_open = spend_step(tree, node, context, policy);
     } else {
       chosen.row_open = add_row(tree, node, start, policy);
@@ -115,6 +118,19 @@ int ModelDrafter::most_promising(int nodes) const {
     if (promise(node) > most) most = promise(node), best = node;
   }
   return best;
+}
+
+// Gives the node the child that a constraint leaves, for which no draft step is needed; false when there is none.
+bool ModelDrafter::open(TokenTree& tree, int node, LengthPolicy& policy) {
+  Branch& at = branch(node);
+  if (std::exchange(at.opened, true)) return false;
+  const int child = admission_.add_certain(tree, node, policy);
+  if (child < 0) return false;
+  const double confidence = tree.confidence(child);
+  branch(child) = {};
+  branch(child).path = at.path * at.left * confidence;
+  at.left *= 1 - confidence;
+  return true;
 }
 
 // Runs the draft on the path to `node`; false when policy or room forbid it.

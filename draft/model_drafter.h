@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "draft/admission.h"
 #include "draft/drafter.h"
 #include "src/model/language_model.h"
 #include "src/sample/sampler.h"
@@ -18,7 +19,7 @@ namespace tandem {
 // and a new prompt are one case. Where the policy does not want to read what is long unread, it is asked about the last
 // tokens alone, from which the draft then goes on until reset() or another prompt: no draft step is ever too dear to be
 // tried again. The beginning of a prompt may be read first as a trial, so that a draft which foretells nothing of it
-// need not read the rest.
+// need not read the rest. Where a constraint leaves one token, that is the child, without a draft step.
 class ModelDrafter final : public SteppingDrafter {
  public:
   static constexpr int kMostChildren = 4;  // of one node
@@ -55,6 +56,7 @@ class ModelDrafter final : public SteppingDrafter {
     double left = 1;           // share of its distribution that no child of it has
     double next = 0;           // share of that which the likeliest next child has
     bool known = false;        // a draft step was spent on it
+    bool opened = false;       // it was looked whether a constraint leaves one token
     bool step_open = true;     // one may still be
     bool row_open = true;      // it may get one more child
     int rank = 0, ranked = 0;  // temperature 0: its next child among the best tokens, and how many those are
@@ -70,6 +72,7 @@ class ModelDrafter final : public SteppingDrafter {
   void begin_growing(const TokenTree& tree);
   double promise(int node) const;
   int most_promising(int nodes) const;
+  bool open(TokenTree& tree, int node, LengthPolicy& policy);
   bool spend_step(TokenTree& tree, int node, Context& context, LengthPolicy& policy);
   bool add_row(TokenTree& tree, int node, std::uint32_t start, LengthPolicy& policy);
   int add_child(TokenTree& tree, int node, std::uint32_t start);
@@ -90,6 +93,7 @@ class ModelDrafter final : public SteppingDrafter {
 
   LanguageModel& model_;
   DraftDraw draw_;
+  Admission admission_;
   Sampler sampler_;
   KvCache cache_;
   int room_;  // tokens the cache and the model's positions have room for

@@ -72,6 +72,8 @@ TokenId GrammarConstraint::likely(int state) {
     text[length] = static_cast<char>(*byte);
     state = automaton.next(state, *byte);
   }
+  // A space before something open is mostly the beginning of the next token.
+  if (length > 0 && length < text.size() && text[length - 1] == ' ') --length;
   return masks_->trie().longest_prefix({text.data(), length});
 }
 

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kManyTokens = 4;              // below a node, for which it is worth knowing the bytes there
+constexpr int kFewTokens = 4;               // below a node, of which it is not worth knowing the bytes
 constexpr std::size_t kLongestText = 4096;  // bytes; no vocabulary has longer tokens
 
 // Bytes of whole, well-formed characters that a text begins with, and whether nothing else is in it but the beginning
