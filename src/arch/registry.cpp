@@ -12,7 +12,11 @@ struct Entry {
   std::string_view name;
   ModelSpec (*read)(const GgufFile&);
 };
-constexpr std::array kArchitectures{Entry{"llama", read_llama}, Entry{"qwen2", read_qwen2}};
+constexpr std::array kArchitectures{
+    Entry{"llama", read_llama},
+    Entry{"qwen2", read_qwen2},
+    Entry{"qwen3", read_qwen3},
+};
 
 // Limits far above any real model: they keep sizes inside 32-bit arithmetic before a tensor is looked at.
 constexpr std::int64_t kMaxWidth = 1 << 20, kMaxLayers = 4096, kMaxContext = 1 << 24, kMaxVocab = 1 << 24;

@@ -14,5 +14,6 @@ ModelSpec read_common_spec(const GgufFile& file);
 
 ModelSpec read_llama(const GgufFile& file);
 ModelSpec read_qwen2(const GgufFile& file);
+ModelSpec read_qwen3(const GgufFile& file);
 
 }  // namespace tandem

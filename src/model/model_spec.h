@@ -21,6 +21,7 @@ struct ModelSpec {
   int rope_dims = 0;  // rotated leading dimensions of a head
   RopeStyle rope_style = RopeStyle::adjacent;
   bool qkv_bias = false;
+  bool qk_norm = false;  // an RMS norm of each query and key head before rope
   Activation activation = Activation::silu;
 
   // Tensor names; a layer's are "blk.<layer>." + the part + ".weight" or ".bias".

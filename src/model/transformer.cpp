@@ -138,6 +138,11 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   return {backend_.download(logits), spec_.vocab};
 }
 
+void Transformer::norm_heads(Rows rows, const Weight& gain) {
+  const Rows heads{rows.data, rows.rows * (rows.cols / gain.cols), gain.cols, gain.cols};
+  backend_.rms_norm(heads, heads, gain, spec_.norm_epsilon);
+}
+
 void Transformer::record(std::string_view stage, Rows rows) {
   if (trace_ == nullptr) return;
   const std::span<const float> values = backend_.download(rows);
@@ -159,6 +164,10 @@ void Transformer::layer(int index, const KvLayer& kv, int base, const Batch& bat
                              Projection{a.key, w.key.get(), w.key_bias.get()},
                              Projection{a.value, w.value.get(), w.value_bias.get()}},
                   a.normed);
+  if (w.query_norm) {
+    norm_heads(a.query, *w.query_norm);
+    norm_heads(a.key, *w.key_norm);
+  }
   backend_.rope(a.query, spec_.head_dim, batch.positions, rope_table());
   backend_.rope(a.key, spec_.head_dim, batch.positions, rope_table());
   backend_.store_kv(kv, base, a.key, a.value);

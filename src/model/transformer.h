@@ -39,6 +39,7 @@ class Transformer final : public LanguageModel {
   struct Activations;  // views into scratch_ for a number of rows
   void check(const Batch& batch, const KvCache& cache) const;
   void layer(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a);
+  void norm_heads(Rows rows, const Weight& gain);  // of whole rows, heads side by side
   void record(std::string_view stage, Rows rows);
   Activations activations(int rows) const;
   RopeTable rope_table() const;

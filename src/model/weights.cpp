@@ -91,6 +91,10 @@ LayerWeights load_layer(Loader& load, const ModelSpec& spec, int layer) {
     w.key_bias = load.vector(prefix + "attn_k.bias", spec.kv_width());
     w.value_bias = load.vector(prefix + "attn_v.bias", spec.kv_width());
   }
+  if (spec.qk_norm) {
+    w.query_norm = load.vector(prefix + "attn_q_norm.weight", spec.head_dim);
+    w.key_norm = load.vector(prefix + "attn_k_norm.weight", spec.head_dim);
+  }
   w.attention_output = load.matrix(prefix + "attn_output.weight", spec.width, spec.query_width());
   w.ffn_norm = load.vector(prefix + "ffn_norm.weight", spec.width);
   w.gate = load.matrix(prefix + "ffn_gate.weight", spec.ffn, spec.width);
@@ -107,7 +111,7 @@ std::size_t Weights::bytes_per_pass() const {
   std::size_t bytes = bytes_of(output_norm) + head().bytes;
   for (const LayerWeights& l : layers) {
     for (const auto* w : {&l.attention_norm, &l.query, &l.key, &l.value, &l.query_bias, &l.key_bias, &l.value_bias,
-                          &l.attention_output, &l.ffn_norm, &l.gate, &l.up, &l.down}) {
+                          &l.query_norm, &l.key_norm, &l.attention_output, &l.ffn_norm, &l.gate, &l.up, &l.down}) {
       bytes += bytes_of(*w);
     }
   }

@@ -1,4 +1,5 @@
-// A random llama or qwen2 model small enough for whole-model tests in milliseconds, with a byte-level vocabulary.
+// A random llama, qwen2 or qwen3 model small enough for whole-model tests in milliseconds, with a byte-level
+// vocabulary.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -74,7 +75,7 @@ inline Vocabulary other_tiny_vocabulary() {
 }
 
 struct TinyOptions {
-  std::string architecture = "qwen2";  // or llama
+  std::string architecture = "qwen2";  // or llama, qwen3
   int layers = 2;
   int width = 64;
   int heads = 4;
@@ -228,6 +229,10 @@ inline GgufBuilder tiny_gguf(const TinyOptions& o) {
     matrix(block + "ffn_gate", o.ffn, o.width);
     matrix(block + "ffn_up", o.ffn, o.width);
     matrix(block + "ffn_down", o.width, o.ffn);
+    if (o.architecture == "qwen3") {
+      weights.add(out, block + "attn_q_norm.weight", 1, o.head_dim, 1, 0.1);
+      weights.add(out, block + "attn_k_norm.weight", 1, o.head_dim, 1, 0.1);
+    }
     if (o.architecture != "qwen2") continue;
     for (const char* part : {"attn_q.bias", "attn_k.bias", "attn_v.bias"}) {
       weights.add(out, block + part, 1, part[5] == 'q' ? query : kv, 0, 0.2);

@@ -29,6 +29,8 @@ TinyOptions tiny(std::string architecture, Format format, bool tied) {
 std::vector<Case> cases() {
   return {{"ReferenceLlamaF32", "reference", tiny("llama", Format::f32, false), KvType::f32},
           {"ReferenceQwen2Q8_0", "reference", tiny("qwen2", Format::q8_0, true), KvType::f16},
+          {"ReferenceQwen3F32", "reference", tiny("qwen3", Format::f32, false), KvType::f32},
+          {"CpuQwen3Q8_0", "cpu", tiny("qwen3", Format::q8_0, true), KvType::f16},
           {"CpuLlamaF32", "cpu", tiny("llama", Format::f32, false), KvType::f16},
           {"CpuQwen2Q8_0", "cpu", tiny("qwen2", Format::q8_0, true), KvType::f16},
           {"CpuQwen2Q4_K", "cpu", tiny("qwen2", Format::q4_k, false), KvType::f16},
