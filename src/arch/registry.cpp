@@ -1,6 +1,7 @@
 #include "src/arch/registry.h"
 
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "src/base/error.h"
@@ -16,6 +17,8 @@ constexpr std::array kArchitectures{
     Entry{"llama", read_llama},
     Entry{"qwen2", read_qwen2},
     Entry{"qwen3", read_qwen3},
+    Entry{"gemma2", read_gemma2},
+    Entry{"gemma3", read_gemma3},
 };
 
 // Limits far above any real model: they keep sizes inside 32-bit arithmetic before a tensor is looked at.
@@ -75,6 +78,7 @@ ModelSpec read_common_spec(const GgufFile& file) {
     fail(ErrorKind::model, "{}: {}rope: {} dimensions with base {} and norm epsilon {} are not valid", file.name(),
          prefix, spec.rope_dims, spec.rope_base, spec.norm_epsilon);
   }
+  spec.attention_scale = 1 / std::sqrt(spec.head_dim);
   refuse_rope_scaling(file, prefix);
 
   const GgufTensor* embedding = file.find(spec.embedding);

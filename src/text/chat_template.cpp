@@ -104,7 +104,15 @@ std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<C
     }
   }
   encode_run();
-  return ids;
+  return tokenizer.with_bos(std::move(ids));
+}
+
+std::vector<std::string> unknown_markers(const ChatTemplate& chat, const Tokenizer& tokenizer) {
+  std::vector<std::string> unknown;
+  for (std::string& marker : chat.markers()) {
+    if (tokenizer.encode(marker, Specials::parse, Place::goes_on).size() != 1) unknown.push_back(std::move(marker));
+  }
+  return unknown;
 }
 
 }  // namespace tandem

@@ -37,7 +37,11 @@ std::unique_ptr<ChatTemplate> make_chat_template(std::string_view jinja_text, st
 std::string text_of(const std::vector<ChatSegment>& segments);
 
 // Ids of a rendered chat: control tokens of template text are parsed, message text never is; plain text of template and
-// message between two parsed control tokens is tokenized as one run.
+// message between two parsed control tokens is tokenized as one run. BOS is in front when the model asks for one, once.
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<ChatSegment>& segments);
+
+// The template's markers that are not one token each: to such a model they are plain text, so that the template was
+// made for another.
+std::vector<std::string> unknown_markers(const ChatTemplate& chat, const Tokenizer& tokenizer);
 
 }  // namespace tandem

@@ -3,20 +3,13 @@
 
 #include "src/base/error.h"
 #include "src/text/chat_template.h"
+#include "tests/text/smollm2_template.h"
 #include "tests/text/tiny_vocabulary.h"
 
 namespace tandem {
 namespace {
 
 using testing::HasSubstr;
-
-// The template of the SmolLM2 file, written out once more.
-const std::string kSmolLm2 =
-    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou "
-    "are a "
-    "helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + "
-    "message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ "
-    "'<|im_start|>assistant\n' }}{% endif %}";
 
 TEST(ChatTemplate, RendersTurnsAndAsksForTheAssistant) {
   const auto chat = make_chat_template(kSmolLm2, "m.gguf");
@@ -76,6 +69,30 @@ TEST(EncodeChat, PlainTextOfTemplateAndMessageIsOneRun) {
   const auto tokenizer = make_tokenizer(vocabulary, "m.gguf");
   EXPECT_THAT(encode_chat(*tokenizer, {{"x\n", true}, {"\ny", false}}), testing::ElementsAre('x', 256, 'y'));
   EXPECT_THAT(encode_chat(*tokenizer, {}), testing::ElementsAre());
+}
+
+TEST(EncodeChat, PutsBosInFrontOnceWhereTheModelAsksForIt) {  // B02
+  Vocabulary vocabulary = tiny_vocabulary("qwen2");
+  const TokenId bos = add(vocabulary, "<bos>", TokenType::control);
+  vocabulary.bos = bos;
+  const std::vector<ChatSegment> silent = {{"x", true}}, writes = {{"<bos>x", true}}, typed = {{"<bos>", false}};
+  EXPECT_THAT(encode_chat(*make_tokenizer(vocabulary, "m.gguf"), silent), testing::ElementsAre('x'));
+  vocabulary.add_bos = true;
+  const auto tokenizer = make_tokenizer(vocabulary, "m.gguf");
+  EXPECT_THAT(encode_chat(*tokenizer, silent), testing::ElementsAre(bos, 'x'));
+  EXPECT_THAT(encode_chat(*tokenizer, writes), testing::ElementsAre(bos, 'x'));
+  EXPECT_THAT(encode_chat(*tokenizer, typed), testing::ElementsAre(bos, '<', 'b', 'o', 's', '>'));
+}
+
+TEST(UnknownMarkers, AreThoseThatTheVocabularySpellsOut) {
+  Vocabulary vocabulary = tiny_vocabulary("qwen2");
+  const auto chat = make_chat_template(kSmolLm2, "m.gguf");
+  EXPECT_THAT(unknown_markers(*chat, *make_tokenizer(vocabulary, "m.gguf")),
+              testing::ElementsAre("<|im_start|>", "<|im_end|>"));
+  add(vocabulary, "<|im_start|>", TokenType::control);
+  EXPECT_THAT(unknown_markers(*chat, *make_tokenizer(vocabulary, "m.gguf")), testing::ElementsAre("<|im_end|>"));
+  add(vocabulary, "<|im_end|>", TokenType::control);
+  EXPECT_THAT(unknown_markers(*chat, *make_tokenizer(vocabulary, "m.gguf")), testing::IsEmpty());
 }
 
 }  // namespace
