@@ -31,6 +31,8 @@ std::vector<Case> cases() {
           {"ReferenceQwen2Q8_0", "reference", tiny("qwen2", Format::q8_0, true), KvType::f16},
           {"ReferenceQwen3F32", "reference", tiny("qwen3", Format::f32, false), KvType::f32},
           {"CpuQwen3Q8_0", "cpu", tiny("qwen3", Format::q8_0, true), KvType::f16},
+          {"ReferencePhi3F32", "reference", tiny("phi3", Format::f32, false), KvType::f32},
+          {"CpuPhi3Q4_K", "cpu", tiny("phi3", Format::q4_k, false), KvType::f16},
           {"ReferenceGemma2F32", "reference", tiny("gemma2", Format::f32, false), KvType::f32},
           {"ReferenceGemma3Q8_0", "reference", tiny("gemma3", Format::q8_0, true), KvType::f16},
           {"CpuGemma2Q4_K", "cpu", tiny("gemma2", Format::q4_k, true), KvType::f16},
