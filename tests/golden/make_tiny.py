@@ -59,7 +59,7 @@ class Tensors:
 
 def make_tensors(arch, head_dim, tied, extra):
     t, q, kv = Tensors(), HEADS * head_dim, KV_HEADS * head_dim
-    t.add("token_embd.weight", VOCAB, WIDTH, 0, 0.1 if arch.startswith("gemma") else 0.8)
+    t.add("token_embd.weight", VOCAB, WIDTH, 0, 0.4 if arch.startswith("gemma") else 0.8)
     t.add("output_norm.weight", 1, WIDTH, 1.0, 0.3)
     if not tied:
         t.matrix("output.weight", VOCAB, WIDTH, 2)
@@ -230,7 +230,7 @@ def cases():
              tensors={"rope_freqs.weight": llama3_factors(8, 1, 4, 64, 10000, 16)}),
         Case("llama-yarn", "llama", **yarn(4.0, 64)),
         Case("qwen2", "qwen2", config={"rope_theta": 1000000.0}, tied=True),
-        Case("qwen2-yarn", "qwen2", **yarn(4.0, 64, beta_fast=16.0, beta_slow=2.0, attention_factor=1.25)),
+        Case("qwen2-yarn", "qwen2", **yarn(4.0, 64, beta_fast=2.0, beta_slow=0.25, attention_factor=1.25)),
         Case("qwen3", "qwen3", head_dim=32),
         Case("phi3", "phi3", {"partial_rotary_factor": 0.75}, {"sliding_window": 24},
              {"rope.dimension_count": 12, "attention.sliding_window": 24}),

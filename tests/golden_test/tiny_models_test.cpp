@@ -50,15 +50,15 @@ void add_tensor(GgufBuilder& out, const Json& spec, Format format) {
   const std::string name = spec[0];
   if (spec[1].is_array()) {
     const std::vector<float> values = spec[1];
-    out.tensor(name, {values.size()}, values);
+    out.tensor_f32(name, {values.size()}, values);
     return;
   }
   const std::uint64_t rows = spec[1], cols = spec[2];
   const std::vector<float> values = noise(name, rows * cols, spec[3], spec[4]);
   if (rows == 1) {
-    out.tensor(name, {cols}, values);
+    out.tensor_f32(name, {cols}, values);
   } else if (format == Format::f32) {
-    out.tensor(name, {cols, rows}, values);
+    out.tensor_f32(name, {cols, rows}, values);
   } else {
     std::string data(encoded_bytes(format, values.size()), '\0');
     encode_blocks(format, values, std::as_writable_bytes(std::span(data)));
@@ -193,7 +193,7 @@ TEST(TinyGoldenRows, NoticeEveryKey) {
       {"llama-yarn", "rope.scaling.factor", 4.1},
       {"llama-yarn", "rope.scaling.original_context_length", 32},
       {"llama-yarn", "rope.scaling.type", "linear"},
-      {"qwen2-yarn", "rope.scaling.yarn_beta_fast", 4.0},
+      {"qwen2-yarn", "rope.scaling.yarn_beta_fast", 16.0},
       {"qwen2-yarn", "rope.scaling.yarn_beta_slow", 1.0},
       {"qwen2-yarn", "rope.scaling.yarn_attn_factor", 1.26},
       {"phi3", "rope.dimension_count", 16},

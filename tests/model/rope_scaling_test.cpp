@@ -110,7 +110,7 @@ TEST(RopeScaling, YarnLengthsFollowTheirKeys) {
 
 TEST(RopeScaling, FactorsOfTensorsMultiplyWhatTheKeysSay) {
   const ModelSpec spec = spec_of("llama", [](GgufBuilder& file) {
-    file.set("llama.rope.scaling.factor", 2.0f).tensor("rope_freqs.weight", {8}, kFactors);
+    file.set("llama.rope.scaling.factor", 2.0f).tensor_f32("rope_freqs.weight", {8}, kFactors);
   });
   EXPECT_EQ(spec.rope_divisors, (std::vector<double>{2, 2, 4, 4, 8, 8, 16, 16}));
 }
@@ -121,7 +121,7 @@ TEST(RopeScaling, LongFactorsHoldBeyondTheOriginalContextAlone) {
   options.more = [](GgufBuilder& file) {
     file.set("llama.rope.scaling.type", "longrope")
         .set("llama.rope.scaling.original_context_length", std::uint32_t{64});
-    file.tensor("rope_factors_long.weight", {8}, kFactors).tensor("rope_factors_short.weight", {8}, kFactors);
+    file.tensor_f32("rope_factors_long.weight", {8}, kFactors).tensor_f32("rope_factors_short.weight", {8}, kFactors);
   };
   TempDir folder;
   const auto file = GgufFile::open(write_tiny_model(folder, "tiny.gguf", options));
@@ -154,12 +154,13 @@ TEST(RopeScaling, WhatCannotBeRunIsRefusedByName) {
   EXPECT_THAT(refusal("llama", [](GgufBuilder& f) { f.set("llama.rope.scaling.type", "longrope"); }),
               HasSubstr("rope_factors_long.weight"));
   EXPECT_THAT(
-      refusal("phi3", [](GgufBuilder& f) { f.tensor("rope_factors_long.weight", {4}, std::span(kFactors).first(4)); }),
+      refusal("phi3",
+              [](GgufBuilder& f) { f.tensor_f32("rope_factors_long.weight", {4}, std::span(kFactors).first(4)); }),
       HasSubstr("rope_factors_short.weight"));
   EXPECT_THAT(
-      refusal("llama", [](GgufBuilder& f) { f.tensor("rope_freqs.weight", {7}, std::span(kFactors).first(7)); }),
+      refusal("llama", [](GgufBuilder& f) { f.tensor_f32("rope_freqs.weight", {7}, std::span(kFactors).first(7)); }),
       HasSubstr("rope_freqs.weight"));
-  EXPECT_THAT(refusal("llama", [](GgufBuilder& f) { f.tensor("rope_freqs.weight", {8}, std::vector<float>(8)); }),
+  EXPECT_THAT(refusal("llama", [](GgufBuilder& f) { f.tensor_f32("rope_freqs.weight", {8}, std::vector<float>(8)); }),
               HasSubstr("expected values in 1e-6..1e6, got 0"));
   EXPECT_THAT(refusal("llama", [](GgufBuilder& f) { f.set("llama.rope.scaling.factor", -2.0f); }),
               HasSubstr("llama.rope.scaling.factor: expected 1e-6..1e6, got -2"));
@@ -189,7 +190,7 @@ TEST(Phi3, FilesWithoutAWindowHaveThatOfThePublishedModels) {
     out.set("general.architecture", "phi3").set("phi3.block_count", layers).set("phi3.context_length", context);
     out.set("phi3.embedding_length", std::uint32_t{8}).set("phi3.feed_forward_length", std::uint32_t{8});
     out.set("phi3.attention.head_count", std::uint32_t{2}).set("phi3.attention.layer_norm_rms_epsilon", 1e-5f);
-    out.tensor("token_embd.weight", {8, 4}, std::vector<float>(32));
+    out.tensor_f32("token_embd.weight", {8, 4}, std::vector<float>(32));
     TempDir folder;
     return read_model_spec(*GgufFile::open(folder.file("phi.gguf", out.bytes()))).window_of(0);
   };
@@ -239,7 +240,7 @@ TEST(Phi3, FusedTensorsAreTheirParts) {
 TEST(Architectures, ATensorThatNoPartUsesIsRefused) {
   TinyOptions options;
   options.architecture = "llama";
-  options.more = [](GgufBuilder& file) { file.tensor("blk.0.ffn_gate_inp.weight", {8}, kFactors); };
+  options.more = [](GgufBuilder& file) { file.tensor_f32("blk.0.ffn_gate_inp.weight", {8}, kFactors); };
   try {
     TinyModel model(options);
     ADD_FAILURE() << "accepted";
