@@ -65,6 +65,14 @@ void describe_sliding(const ModelSpec& s, nlohmann::ordered_json& out) {
   out["sliding_kv_bytes_per_token_q8_0"] = kv_bytes_per_token(s, layers, KvType::q8_0);
 }
 
+// What is done about positions beyond those of the training; `context` counts it in already.
+void describe_scaled_rope(const ModelSpec& s, nlohmann::ordered_json& out) {
+  if (s.rope_divisors.empty() && s.rope_magnitude == 1) return;
+  out["rope_original_context"] = s.rope_original_context;
+  out["rope_magnitude"] = s.rope_magnitude;
+  out["rope_long_factors"] = !s.rope_long_divisors.empty();
+}
+
 nlohmann::ordered_json describe(const ModelFile& model) {
   std::map<std::string, Part> parts, formats;
   Part all;
@@ -100,6 +108,7 @@ nlohmann::ordered_json describe(const ModelFile& model) {
                                 {"rope_base", s.rope_base},
                                 {"kv_bytes_per_token_f16", kv_bytes_per_token(s, growing, KvType::f16)},
                                 {"kv_bytes_per_token_q8_0", kv_bytes_per_token(s, growing, KvType::q8_0)}};
+  describe_scaled_rope(s, out);
   describe_sliding(s, out);
   out.update({{"tokenizer", kind_of(v)},
               {"adds_bos", v.add_bos},
