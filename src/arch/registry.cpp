@@ -67,6 +67,12 @@ ModelSpec read_common_spec(const GgufFile& file) {
     fail(ErrorKind::model, "{}: {}rope: {} dimensions with base {} and norm epsilon {} are not valid", file.name(),
          prefix, spec.rope_dims, spec.rope_base, spec.norm_epsilon);
   }
+  const std::int64_t experts = file.integer_or(prefix + "expert_count", 0, 0, kMaxWidth);
+  if (experts > 0) {
+    fail(ErrorKind::model,
+         "{}: {}expert_count: expected 0, got {}; mixtures of experts are not available in this version", file.name(),
+         prefix, experts);
+  }
   spec.attention_scale = 1 / std::sqrt(spec.head_dim);
   read_rope_scaling(file, spec);
 

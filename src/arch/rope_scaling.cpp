@@ -1,6 +1,7 @@
 #include "src/arch/rope_scaling.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "src/arch/registry.h"
@@ -10,12 +11,8 @@
 namespace tandem {
 namespace {
 
-constexpr const char* kLlama3 = "rope_freqs.weight";
-constexpr const char* kLong = "rope_factors_long.weight";
-constexpr const char* kShort = "rope_factors_short.weight";
-
 // One value a pair; each divides its frequency.
-std::vector<double> divisors_of(const GgufFile& file, const char* name, int pairs) {
+std::vector<double> divisors_of(const GgufFile& file, std::string_view name, int pairs) {
   const GgufTensor& tensor = file.require(name, 1, pairs);
   std::vector<float> values(static_cast<std::size_t>(pairs));
   if (format_info(tensor.format).block_values != 1) {
@@ -45,7 +42,7 @@ class Scaling {
     } else if (type == "linear") {
       read_linear(file_.has(original_key));
     } else if (type == "longrope") {
-      for (const char* name : {kLong, kShort}) file_.require(name, 1, pairs_);
+      for (const std::string_view name : {kRopeLongFactors, kRopeShortFactors}) file_.require(name, 1, pairs_);
     } else if (type != "none") {
       fail(ErrorKind::model, "{}: {}: expected none, linear, yarn or longrope, got {}", file_.name(), type_key, type);
     }
@@ -119,11 +116,11 @@ class Scaling {
 
   // The tensors hold whatever the type says, or does not: older files have them without a type.
   void read_tensors() {
-    if (file_.find(kLlama3) != nullptr) divide(spec_.rope_divisors, divisors_of(file_, kLlama3, pairs_));
-    if (file_.find(kLong) == nullptr && file_.find(kShort) == nullptr) return;
+    if (file_.find(kRopeFactors) != nullptr) divide(spec_.rope_divisors, divisors_of(file_, kRopeFactors, pairs_));
+    if (file_.find(kRopeLongFactors) == nullptr && file_.find(kRopeShortFactors) == nullptr) return;
     spec_.rope_long_divisors = spec_.rope_divisors;
-    divide(spec_.rope_long_divisors, divisors_of(file_, kLong, pairs_));
-    divide(spec_.rope_divisors, divisors_of(file_, kShort, pairs_));
+    divide(spec_.rope_long_divisors, divisors_of(file_, kRopeLongFactors, pairs_));
+    divide(spec_.rope_divisors, divisors_of(file_, kRopeShortFactors, pairs_));
   }
 
   static void divide(std::vector<double>& divisors, const std::vector<double>& more) {

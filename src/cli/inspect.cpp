@@ -26,13 +26,14 @@ struct Part {
   int tensors = 0;
 };
 
-// "embedding", "output head", "attention", "feed-forward" or "norms and biases".
+// "embedding", "output head", "attention", "feed-forward", "norms and biases", "rope factors" or "other".
 std::string part_of(const std::string& tensor) {
   if (tensor.starts_with("token_embd")) return "embedding";
   if (tensor == "output.weight") return "output head";
   if (tensor.find("norm") != std::string::npos || tensor.ends_with(".bias")) return "norms and biases";
   if (tensor.find(".attn_") != std::string::npos) return "attention";
   if (tensor.find(".ffn_") != std::string::npos) return "feed-forward";
+  if (tensor.starts_with("rope_")) return "rope factors";
   return "other";
 }
 

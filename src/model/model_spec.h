@@ -1,11 +1,17 @@
 // What an architecture file says about a model: sizes, flags and tensor names. No maths.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/backend.h"
 
 namespace tandem {
+
+// Tensors that an architecture reads into the spec: divisors of rope's frequencies, as Llama 3 and as longrope have
+// them.
+inline constexpr std::string_view kRopeFactors = "rope_freqs.weight", kRopeLongFactors = "rope_factors_long.weight",
+                                  kRopeShortFactors = "rope_factors_short.weight";
 
 struct ModelSpec {
   std::string architecture;  // general.architecture

@@ -205,6 +205,7 @@ TEST(TinyGoldenRows, NoticeEveryKey) {
       {"gemma2", "final_logit_softcapping", 5.1},
       {"gemma3", "attention.sliding_window_pattern", 2},
       {"gemma3", "rope.freq_base", 900000.0},
+      {"gemma3", "rope.freq_base_swa", 9000.0},
       {"gemma3-linear", "rope.scaling.factor", 7.0},
   };
   for (const auto& [name, key, value] : changes) {

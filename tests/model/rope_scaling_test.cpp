@@ -246,9 +246,14 @@ TEST(Architectures, ATensorThatNoPartUsesIsRefused) {
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "tiny.gguf: tensor blk.0.ffn_gate_inp.weight: not known in an architecture llama; this kind of it is "
-                 "not supported");
+                 "tiny.gguf: tensor blk.0.ffn_gate_inp.weight: not a part of llama as this version runs it");
   }
+}
+
+TEST(Architectures, MixturesOfExpertsAreRefusedByTheirKey) {
+  EXPECT_EQ(refusal("llama", [](GgufBuilder& file) { file.set("llama.expert_count", std::uint32_t{8}); }),
+            "tiny.gguf: llama.expert_count: expected 0, got 8; mixtures of experts are not available in this version");
+  EXPECT_EQ(refusal("llama", [](GgufBuilder& file) { file.set("llama.expert_count", std::uint32_t{0}); }), "accepted");
 }
 
 }  // namespace
