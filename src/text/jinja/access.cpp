@@ -15,14 +15,15 @@ using Names = std::set<std::string_view>;
 // What Python's types bring of their own: found before a dict's keys where a template writes a dot.
 const Names& python_attributes(const Value& value) {
   static const Names none;
-  static const Names text = {
-      "capitalize", "casefold",   "center",       "count",      "encode",    "endswith",  "expandtabs",   "find",
-      "format",     "format_map", "index",        "isalnum",    "isalpha",   "isascii",   "isdecimal",    "isdigit",
-      "isidentifier", "islower",  "isnumeric",    "isprintable", "isspace",  "istitle",   "isupper",      "join",
-      "ljust",      "lower",      "lstrip",       "maketrans",  "partition", "removeprefix", "removesuffix", "replace",
-      "rfind",      "rindex",     "rjust",        "rpartition", "rsplit",    "rstrip",    "split",        "splitlines",
-      "startswith", "strip",      "swapcase",     "title",      "translate", "upper",     "zfill"};
-  static const Names list = {"append", "clear", "copy", "count", "extend", "index",
+  static const Names text = {"capitalize",   "casefold",    "center",    "count",      "encode",       "endswith",
+                             "expandtabs",   "find",        "format",    "format_map", "index",        "isalnum",
+                             "isalpha",      "isascii",     "isdecimal", "isdigit",    "isidentifier", "islower",
+                             "isnumeric",    "isprintable", "isspace",   "istitle",    "isupper",      "join",
+                             "ljust",        "lower",       "lstrip",    "maketrans",  "partition",    "removeprefix",
+                             "removesuffix", "replace",     "rfind",     "rindex",     "rjust",        "rpartition",
+                             "rsplit",       "rstrip",      "split",     "splitlines", "startswith",   "strip",
+                             "swapcase",     "title",       "translate", "upper",      "zfill"};
+  static const Names list = {"append", "clear", "copy",   "count",   "extend", "index",
                              "insert", "pop",   "remove", "reverse", "sort"};
   static const Names tuple = {"count", "index"};
   static const Names view = {"isdisjoint", "mapping"};
@@ -30,26 +31,32 @@ const Names& python_attributes(const Value& value) {
   static const Names generator = {"close", "send", "throw", "gi_code", "gi_frame", "gi_running", "gi_yieldfrom"};
   static const Names dict = {"clear", "copy",    "fromkeys",   "get",    "items", "keys",
                              "pop",   "popitem", "setdefault", "update", "values"};
-  static const Names number = {"as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes",
-                               "fromhex",          "hex",       "imag",       "is_integer", "numerator",  "real",
-                               "to_bytes"};
+  static const Names number = {"as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator",
+                               "from_bytes",       "fromhex",   "hex",        "imag",      "is_integer",
+                               "numerator",        "real",      "to_bytes"};
   if (value.text() != nullptr) return text;
   if (value.dict() != nullptr) return dict;
   if (is_number(value)) return number;
   const Sequence* sequence = value.sequence();
   if (sequence == nullptr) return none;
   switch (sequence->kind) {
-    case SequenceKind::list: return list;
-    case SequenceKind::tuple: return tuple;
-    case SequenceKind::range: return range;
-    case SequenceKind::generator: return generator;
-    default: return view;
+    case SequenceKind::list:
+      return list;
+    case SequenceKind::tuple:
+      return tuple;
+    case SequenceKind::range:
+      return range;
+    case SequenceKind::generator:
+      return generator;
+    default:
+      return view;
   }
 }
 
 std::optional<Value> python_attribute(Runtime& runtime, const Value& object, const std::string& name) {
   if (name.starts_with("__")) unsupported("attribute {} is not supported", name);
-  if (const Undefined* missing = object.as<Undefined>()) wrong("{}", missing->why ? *missing->why : "a value is undefined");
+  if (const Undefined* missing = object.as<Undefined>())
+    wrong("{}", missing->why ? *missing->why : "a value is undefined");
   if (const NamespacePtr* space = object.as<NamespacePtr>()) {
     runtime.spend((*space)->attributes.size() / 4);
     for (const auto& [known, value] : (*space)->attributes) {
@@ -117,10 +124,12 @@ Value attribute(Runtime& runtime, const Value& object, const std::string& name) 
 }
 
 Value item(Runtime& runtime, const Value& object, const Value& index) {
-  if (const Undefined* unknown = object.as<Undefined>()) wrong("{}", unknown->why ? *unknown->why : "a value is undefined");
+  if (const Undefined* unknown = object.as<Undefined>())
+    wrong("{}", unknown->why ? *unknown->why : "a value is undefined");
   if (const Dict* dict = object.dict()) {
     runtime.spend(dict->entries.size() / 4);
-    const bool hashable = index.dict() == nullptr && (index.sequence() == nullptr || index.sequence()->kind == SequenceKind::tuple);
+    const bool hashable =
+        index.dict() == nullptr && (index.sequence() == nullptr || index.sequence()->kind == SequenceKind::tuple);
     const Value* value = hashable ? find(*dict, index) : nullptr;
     if (value != nullptr) return *value;
   } else if (is_integer(index)) {
@@ -136,7 +145,8 @@ Value item(Runtime& runtime, const Value& object, const Value& index) {
 Value slice(Runtime& runtime, const Value& object, const Value* start, const Value* stop, const Value* step_value) {
   const MarkedText* text = object.text();
   const Sequence* sequence = object.sequence();
-  if (const Undefined* unknown = object.as<Undefined>()) wrong("{}", unknown->why ? *unknown->why : "a value is undefined");
+  if (const Undefined* unknown = object.as<Undefined>())
+    wrong("{}", unknown->why ? *unknown->why : "a value is undefined");
   if (text == nullptr && (sequence == nullptr || !subscriptable(*sequence))) {
     return undefined(fmt::format("'{} object' has no slices", type_name(object)));
   }
@@ -146,7 +156,8 @@ Value slice(Runtime& runtime, const Value& object, const Value* start, const Val
     step = integer_of(*step_value);
     if (step == 0) wrong("slice step cannot be zero");
   }
-  const std::vector<std::size_t> starts = text != nullptr ? character_starts(text->bytes()) : std::vector<std::size_t>{};
+  const std::vector<std::size_t> starts =
+      text != nullptr ? character_starts(text->bytes()) : std::vector<std::size_t>{};
   const auto size = static_cast<std::int64_t>(text != nullptr ? starts.size() - 1 : sequence->items.size());
   const bool backward = step < 0;
   const std::int64_t first = clamped(start, backward ? size - 1 : 0, size, backward);
@@ -154,7 +165,9 @@ Value slice(Runtime& runtime, const Value& object, const Value* start, const Val
   step = std::clamp(step, -size - 1, size + 1);
   runtime.spend(static_cast<std::size_t>(size) / 8);
   if (text != nullptr && step == 1) {
-    return runtime.text(first < last ? text->slice(starts[static_cast<std::size_t>(first)], starts[static_cast<std::size_t>(last)]) : MarkedText());
+    return runtime.text(
+        first < last ? text->slice(starts[static_cast<std::size_t>(first)], starts[static_cast<std::size_t>(last)])
+                     : MarkedText());
   }
   MarkedText out;
   std::vector<Value> items;

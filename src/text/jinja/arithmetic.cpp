@@ -13,7 +13,8 @@ constexpr const char* symbol(BinaryOp op) {
 
 [[noreturn]] void refuse(BinaryOp op, const Value& left, const Value& right) {
   for (const Value* value : {&left, &right}) {
-    if (const Undefined* missing = value->as<Undefined>()) wrong("{}", missing->why ? *missing->why : "a value is undefined");
+    if (const Undefined* missing = value->as<Undefined>())
+      wrong("{}", missing->why ? *missing->why : "a value is undefined");
     if (value->is<Markup>()) unsupported("using what safe or escape returned in an operation is not supported");
   }
   wrong("{} does not take {} and {}", symbol(op), type_name(left), type_name(right));
@@ -46,16 +47,20 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 Value integers(BinaryOp op, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   switch (op) {
-    case BinaryOp::add: return Value(checked(__builtin_add_overflow(a, b, &result), result));
-    case BinaryOp::subtract: return Value(checked(__builtin_sub_overflow(a, b, &result), result));
-    case BinaryOp::multiply: return Value(checked(__builtin_mul_overflow(a, b, &result), result));
+    case BinaryOp::add:
+      return Value(checked(__builtin_add_overflow(a, b, &result), result));
+    case BinaryOp::subtract:
+      return Value(checked(__builtin_sub_overflow(a, b, &result), result));
+    case BinaryOp::multiply:
+      return Value(checked(__builtin_mul_overflow(a, b, &result), result));
     case BinaryOp::divide:
       require_divisor(b == 0);
       if (std::abs(static_cast<double>(a)) > 0x1p53 || std::abs(static_cast<double>(b)) > 0x1p53) {
         unsupported("dividing integers beyond 2^53 is not supported");
       }
       return Value(static_cast<double>(a) / static_cast<double>(b));
-    case BinaryOp::floor_divide: return Value(floor_divide(a, b));
+    case BinaryOp::floor_divide:
+      return Value(floor_divide(a, b));
     case BinaryOp::modulo: {
       const std::int64_t quotient = floor_divide(a, b);
       return Value(a - quotient * b);
@@ -70,10 +75,15 @@ Value integers(BinaryOp op, std::int64_t a, std::int64_t b) {
 
 Value reals(BinaryOp op, double a, double b) {
   switch (op) {
-    case BinaryOp::add: return Value(a + b);
-    case BinaryOp::subtract: return Value(a - b);
-    case BinaryOp::multiply: return Value(a * b);
-    case BinaryOp::divide: require_divisor(b == 0); return Value(a / b);
+    case BinaryOp::add:
+      return Value(a + b);
+    case BinaryOp::subtract:
+      return Value(a - b);
+    case BinaryOp::multiply:
+      return Value(a * b);
+    case BinaryOp::divide:
+      require_divisor(b == 0);
+      return Value(a / b);
     case BinaryOp::floor_divide:
     case BinaryOp::modulo: {
       require_divisor(b == 0);
@@ -136,8 +146,10 @@ Value binary(Runtime& runtime, BinaryOp op, const Value& left, const Value& righ
                      (a->kind == SequenceKind::list || a->kind == SequenceKind::tuple);
   if (op == BinaryOp::add && lists) return joined_lists(runtime, *a, *b);
   if (op == BinaryOp::multiply) {
-    if ((a != nullptr || left.text() != nullptr) && is_integer(right)) return repeated(runtime, left, integer_of(right));
-    if ((b != nullptr || right.text() != nullptr) && is_integer(left)) return repeated(runtime, right, integer_of(left));
+    if ((a != nullptr || left.text() != nullptr) && is_integer(right))
+      return repeated(runtime, left, integer_of(right));
+    if ((b != nullptr || right.text() != nullptr) && is_integer(left))
+      return repeated(runtime, right, integer_of(left));
   }
   if (op == BinaryOp::modulo && left.text() != nullptr) unsupported("formatting a text with % is not supported");
   refuse(op, left, right);
@@ -159,10 +171,14 @@ bool compare(Runtime& runtime, CompareOp op, const Value& left, const Value& rig
   if (op == CompareOp::unequal) return !equal(left, right);
   const int sign = order(left, right);
   switch (op) {
-    case CompareOp::less: return sign == -1;
-    case CompareOp::less_equal: return sign == -1 || sign == 0;
-    case CompareOp::greater: return sign == 1;
-    default: return sign == 1 || sign == 0;
+    case CompareOp::less:
+      return sign == -1;
+    case CompareOp::less_equal:
+      return sign == -1 || sign == 0;
+    case CompareOp::greater:
+      return sign == 1;
+    default:
+      return sign == 1 || sign == 0;
   }
 }
 

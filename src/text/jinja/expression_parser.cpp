@@ -110,8 +110,8 @@ ExpressionPtr ExpressionParser::comparison() {
   const Place place = tokens_.place();
   Compare node{sum(), {}};
   while (true) {
-    const auto op = std::find_if(operators.begin(), operators.end(),
-                                 [&](const auto& known) { return tokens_.at_op(known.first); });
+    const auto op =
+        std::find_if(operators.begin(), operators.end(), [&](const auto& known) { return tokens_.at_op(known.first); });
     if (op != operators.end()) {
       tokens_.take();
       node.rest.emplace_back(op->second, sum());
@@ -213,11 +213,13 @@ ExpressionPtr ExpressionParser::number(const Token& token) {
   const char *begin = token.text.data(), *end = begin + token.text.size();
   if (token.kind == TokenKind::real) {
     double value = 0;
-    if (std::from_chars(begin, end, value).ec != std::errc()) throw SyntaxFault{token.place, "the number is out of range"};
+    if (std::from_chars(begin, end, value).ec != std::errc())
+      throw SyntaxFault{token.place, "the number is out of range"};
     return make(token.place, Constant{Value(value)});
   }
   std::int64_t value = 0;
-  if (std::from_chars(begin, end, value).ec != std::errc()) throw SyntaxFault{token.place, "expected an integer below 2^63"};
+  if (std::from_chars(begin, end, value).ec != std::errc())
+    throw SyntaxFault{token.place, "expected an integer below 2^63"};
   return make(token.place, Constant{Value(value)});
 }
 

@@ -15,7 +15,8 @@ class ExpressionParser {
   ExpressionPtr alternative();  // the same without `if` on its outside
   // Expressions with commas between them are a tuple.
   ExpressionPtr tuple(bool with_condition = true);
-  // `| name(...) | name ...` on a block's text. `inline_first`: the first filter has no bar before it. Null without any.
+  // `| name(...) | name ...` on a block's text. `inline_first`: the first filter has no bar before it. Null without
+  // any.
   ExpressionPtr block_filters(bool inline_first);
 
   // Counts what is nested; throws SyntaxFault too deep down.

@@ -43,7 +43,8 @@ class Writer {
       write_string(*text);
     } else if (const Sequence* sequence = value.sequence()) {
       if (sequence->kind != SequenceKind::list && sequence->kind != SequenceKind::tuple) refuse(value);
-      write_group('[', ']', sequence->items.size(), level, [&](std::size_t i) { write(sequence->items[i], level + 1); });
+      write_group('[', ']', sequence->items.size(), level,
+                  [&](std::size_t i) { write(sequence->items[i], level + 1); });
     } else if (const Dict* dict = value.dict()) {
       write_dict(*dict, level);
     } else {
@@ -110,14 +111,22 @@ class Writer {
 
   std::string escaped(std::string_view character) const {
     switch (character[0]) {
-      case '"': return "\\\"";
-      case '\\': return "\\\\";
-      case '\n': return "\\n";
-      case '\r': return "\\r";
-      case '\t': return "\\t";
-      case '\b': return "\\b";
-      case '\f': return "\\f";
-      default: break;
+      case '"':
+        return "\\\"";
+      case '\\':
+        return "\\\\";
+      case '\n':
+        return "\\n";
+      case '\r':
+        return "\\r";
+      case '\t':
+        return "\\t";
+      case '\b':
+        return "\\b";
+      case '\f':
+        return "\\f";
+      default:
+        break;
     }
     const Utf8Step step = utf8_step(character);
     const auto code = static_cast<std::uint32_t>(step.character);
@@ -158,10 +167,14 @@ Value to_json(Runtime& runtime, const Value& value, const Arguments& arguments) 
 Value from_json(Runtime& runtime, const nlohmann::ordered_json& json, bool trusted) {
   using Type = nlohmann::ordered_json::value_t;
   switch (json.type()) {
-    case Type::boolean: return Value(json.get<bool>());
-    case Type::number_integer: return Value(json.get<std::int64_t>());
-    case Type::number_float: return Value(json.get<double>());
-    case Type::string: return runtime.text(MarkedText(json.get_ref<const std::string&>(), !trusted));
+    case Type::boolean:
+      return Value(json.get<bool>());
+    case Type::number_integer:
+      return Value(json.get<std::int64_t>());
+    case Type::number_float:
+      return Value(json.get<double>());
+    case Type::string:
+      return runtime.text(MarkedText(json.get_ref<const std::string&>(), !trusted));
     case Type::number_unsigned: {
       const auto number = json.get<std::uint64_t>();
       if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
@@ -181,7 +194,8 @@ Value from_json(Runtime& runtime, const nlohmann::ordered_json& json, bool trust
       }
       return runtime.dict(std::move(entries));
     }
-    default: return Value(None{});
+    default:
+      return Value(None{});
   }
 }
 

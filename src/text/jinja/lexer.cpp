@@ -193,7 +193,8 @@ class Lexer {
     const std::size_t begin = at_;
     const Place place = here();
     while (at_ < source_.size() && (name_start(source_[at_]) || digit(source_[at_]))) ++at_;
-    if (at_ < source_.size() && static_cast<unsigned char>(source_[at_]) >= 0x80) fault("names beyond ASCII are not supported");
+    if (at_ < source_.size() && static_cast<unsigned char>(source_[at_]) >= 0x80)
+      fault("names beyond ASCII are not supported");
     add(TokenKind::name, source_.substr(begin, at_ - begin), place);
   }
 
@@ -211,7 +212,8 @@ class Lexer {
 
   void number() {
     const Place place = here();
-    if (source_[at_] == '0' && at_ + 1 < source_.size() && std::string_view("xXoObB").find(source_[at_ + 1]) != std::string_view::npos) {
+    if (source_[at_] == '0' && at_ + 1 < source_.size() &&
+        std::string_view("xXoObB").find(source_[at_ + 1]) != std::string_view::npos) {
       fault("integers in another base are not supported");
     }
     std::string text = digits(digit);
@@ -254,9 +256,10 @@ class Lexer {
 
   void punctuation(std::string& open) {
     static constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
-                                                                   "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
-                                                                   "<",  ">",  "=",  ".",  ":",  "|",  ",", ";"};
-    const auto* found = std::find_if(kOperators.begin(), kOperators.end(), [&](std::string_view op) { return next_is(op); });
+                                                                    "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                                    "<",  ">",  "=",  ".",  ":",  "|",  ",", ";"};
+    const auto* found =
+        std::find_if(kOperators.begin(), kOperators.end(), [&](std::string_view op) { return next_is(op); });
     if (found == kOperators.end()) fault(fmt::format("unexpected character {:?}", source_.substr(at_, 1)));
     const char c = (*found)[0];
     if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : c == '[' ? ']' : '}';

@@ -8,7 +8,19 @@
 
 namespace tandem::jinja {
 
-enum class TokenKind { data, variable_begin, variable_end, block_begin, block_end, name, string, integer, real, op, end };
+enum class TokenKind {
+  data,
+  variable_begin,
+  variable_end,
+  block_begin,
+  block_end,
+  name,
+  string,
+  integer,
+  real,
+  op,
+  end
+};
 
 struct Token {
   TokenKind kind;

@@ -10,7 +10,7 @@ namespace tandem::jinja {
 
 struct LoopState {
   std::vector<Value> items;
-  std::size_t index = 0;  // from 0
+  std::size_t index = 0;                           // from 0
   std::optional<std::vector<Value>> last_changed;  // what `changed` was asked about last
 };
 

@@ -110,7 +110,9 @@ Value count(Runtime& runtime, const MarkedText& text, const Arguments& arguments
   runtime.spend(text.size() / 8);
   if (part.empty()) return Value(static_cast<std::int64_t>(count_characters(text.bytes())) + 1);
   std::int64_t found = 0;
-  for (std::size_t at = text.bytes().find(part); at != std::string::npos; at = text.bytes().find(part, at + part.size())) ++found;
+  for (std::size_t at = text.bytes().find(part); at != std::string::npos;
+       at = text.bytes().find(part, at + part.size()))
+    ++found;
   return Value(found);
 }
 
@@ -153,20 +155,31 @@ bool is_digit(std::string_view character) {
 }
 
 const std::map<std::string_view, TextMethod>& text_methods() {
-  static const std::map<std::string_view, TextMethod> methods = {
-      {"strip", strip<Side::both>},          {"lstrip", strip<Side::left>},
-      {"rstrip", strip<Side::right>},        {"split", split_text<false>},
-      {"rsplit", split_text<true>},          {"splitlines", split_lines},
-      {"startswith", affix_test<false>},     {"endswith", affix_test<true>},
-      {"removeprefix", remove_affix<false>}, {"removesuffix", remove_affix<true>},
-      {"upper", change_case<LetterCase::upper>}, {"lower", change_case<LetterCase::lower>},
-      {"capitalize", capitalize},            {"title", title},
-      {"replace", replace},                  {"join", join},
-      {"find", find_text<false, false>},     {"rfind", find_text<true, false>},
-      {"index", find_text<false, true>},     {"rindex", find_text<true, true>},
-      {"count", count},                      {"partition", partition<false>},
-      {"rpartition", partition<true>},       {"isspace", all_characters<is_space>},
-      {"isdigit", all_characters<is_digit>}};
+  static const std::map<std::string_view, TextMethod> methods = {{"strip", strip<Side::both>},
+                                                                 {"lstrip", strip<Side::left>},
+                                                                 {"rstrip", strip<Side::right>},
+                                                                 {"split", split_text<false>},
+                                                                 {"rsplit", split_text<true>},
+                                                                 {"splitlines", split_lines},
+                                                                 {"startswith", affix_test<false>},
+                                                                 {"endswith", affix_test<true>},
+                                                                 {"removeprefix", remove_affix<false>},
+                                                                 {"removesuffix", remove_affix<true>},
+                                                                 {"upper", change_case<LetterCase::upper>},
+                                                                 {"lower", change_case<LetterCase::lower>},
+                                                                 {"capitalize", capitalize},
+                                                                 {"title", title},
+                                                                 {"replace", replace},
+                                                                 {"join", join},
+                                                                 {"find", find_text<false, false>},
+                                                                 {"rfind", find_text<true, false>},
+                                                                 {"index", find_text<false, true>},
+                                                                 {"rindex", find_text<true, true>},
+                                                                 {"count", count},
+                                                                 {"partition", partition<false>},
+                                                                 {"rpartition", partition<true>},
+                                                                 {"isspace", all_characters<is_space>},
+                                                                 {"isdigit", all_characters<is_digit>}};
   return methods;
 }
 

@@ -35,7 +35,8 @@ class Parser {
         tokens_.expect(TokenKind::block_end, "%}");
       }
     }
-    if (ends.size() > 0) tokens_.fault(fmt::format("expected {{% {} %}}, got the end of the template", *(ends.end() - 1)));
+    if (ends.size() > 0)
+      tokens_.fault(fmt::format("expected {{% {} %}}, got the end of the template", *(ends.end() - 1)));
     return body;
   }
 

@@ -16,10 +16,14 @@ std::string escaped(std::string_view character) {
   if (!step.valid) unsupported("printing a list of text that is not UTF-8 is not supported");
   const auto code = static_cast<std::uint32_t>(step.character);
   switch (code) {
-    case '\n': return "\\n";
-    case '\r': return "\\r";
-    case '\t': return "\\t";
-    default: break;
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    default:
+      break;
   }
   if (code < 0x100) return fmt::format("\\x{:02x}", code);
   return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);

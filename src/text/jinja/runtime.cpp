@@ -61,7 +61,8 @@ Value Runtime::dict(std::vector<std::pair<Value, Value>> entries) {
   auto dict = std::make_shared<Dict>();
   for (auto& [key, value] : entries) {
     spend(1 + dict->entries.size() / 8);
-    const bool hashable = key.dict() == nullptr && (key.sequence() == nullptr || key.sequence()->kind == SequenceKind::tuple);
+    const bool hashable =
+        key.dict() == nullptr && (key.sequence() == nullptr || key.sequence()->kind == SequenceKind::tuple);
     if (!hashable) wrong("unhashable type: {}", type_name(key));
     dict->depth = std::max({dict->depth, 1 + depth_of(key), 1 + depth_of(value)});
     dict->weight = add_weights(dict->weight, add_weights(weight_of(key), weight_of(value)));

@@ -15,7 +15,9 @@ namespace {
 std::optional<std::string> number_text(const MarkedText& text) {
   std::string digits = stripped(text, Side::both).bytes(), out;
   if (digits.starts_with('+')) digits.erase(0, 1);
-  if (digits.starts_with('-') && text.bytes().find('+') != std::string::npos && text.bytes().find('e') == std::string::npos) return {};
+  if (digits.starts_with('-') && text.bytes().find('+') != std::string::npos &&
+      text.bytes().find('e') == std::string::npos)
+    return {};
   for (std::size_t i = 0; i < digits.size(); ++i) {
     const auto digit = [&](std::size_t at) { return at < digits.size() && digits[at] >= '0' && digits[at] <= '9'; };
     if (static_cast<unsigned char>(digits[i]) >= 0x80) unsupported("numbers in digits beyond ASCII are not supported");
@@ -61,7 +63,8 @@ Value to_int(Runtime&, const Value& subject, const Arguments& arguments) {
   const Parameters given("int", arguments, {"default", "base"});
   if (given.integer_or(1, 10) != 10) unsupported("int: a base other than 10 is not supported");
   std::optional<std::int64_t> value;
-  if (const Undefined* missing = subject.as<Undefined>()) wrong("{}", missing->why ? *missing->why : "a value is undefined");
+  if (const Undefined* missing = subject.as<Undefined>())
+    wrong("{}", missing->why ? *missing->why : "a value is undefined");
   if (subject.text() != nullptr) value = parse_integer(*subject.text());
   if (is_integer(subject)) value = integer_of(subject);
   if (const double* real = subject.as<double>()) {
@@ -73,7 +76,8 @@ Value to_int(Runtime&, const Value& subject, const Arguments& arguments) {
 
 Value to_float(Runtime&, const Value& subject, const Arguments& arguments) {
   const Parameters given("float", arguments, {"default"});
-  if (const Undefined* missing = subject.as<Undefined>()) wrong("{}", missing->why ? *missing->why : "a value is undefined");
+  if (const Undefined* missing = subject.as<Undefined>())
+    wrong("{}", missing->why ? *missing->why : "a value is undefined");
   if (is_number(subject)) return Value(number_of(subject));
   const std::optional<double> value = subject.text() != nullptr ? parse_real(*subject.text()) : std::nullopt;
   return value ? Value(*value) : given.has(0) ? given[0] : Value(0.0);
@@ -87,9 +91,7 @@ Value absolute(Runtime&, const Value& subject, const Arguments& arguments) {
 }
 
 // The nearest number of `places` decimals, as it would be written: the conversion of libc rounds exactly, to even.
-double rounded(double value, int places) {
-  return std::strtod(fmt::format("{:.{}f}", value, places).c_str(), nullptr);
-}
+double rounded(double value, int places) { return std::strtod(fmt::format("{:.{}f}", value, places).c_str(), nullptr); }
 
 Value round(Runtime&, const Value& subject, const Arguments& arguments) {
   const Parameters given("round", arguments, {"precision", "method"});
@@ -123,8 +125,8 @@ Value attr(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 }  // namespace
 
 std::vector<NamedFilter> scalar_filters() {
-  return {{"int", to_int},     {"float", to_float},      {"abs", absolute}, {"round", round},
-          {"d", fallback},     {"default", fallback},    {"attr", attr}};
+  return {{"int", to_int}, {"float", to_float},   {"abs", absolute}, {"round", round},
+          {"d", fallback}, {"default", fallback}, {"attr", attr}};
 }
 
 Filter find_filter(std::string_view name) {

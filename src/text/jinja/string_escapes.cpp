@@ -21,17 +21,26 @@ const char* hexadecimal(std::string_view text, std::size_t size, std::string& va
 
 char simple_escape(char c) {
   switch (c) {
-    case 'n': return '\n';
-    case 't': return '\t';
-    case 'r': return '\r';
-    case 'a': return '\a';
-    case 'b': return '\b';
-    case 'f': return '\f';
-    case 'v': return '\v';
+    case 'n':
+      return '\n';
+    case 't':
+      return '\t';
+    case 'r':
+      return '\r';
+    case 'a':
+      return '\a';
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'v':
+      return '\v';
     case '\\':
     case '\'':
-    case '"': return c;
-    default: return 0;
+    case '"':
+      return c;
+    default:
+      return 0;
   }
 }
 
@@ -56,7 +65,8 @@ const char* read_escapes(std::string_view literal, std::string& value) {
     } else if (octal(c)) {
       char32_t code = 0;
       std::size_t end = i - 1;
-      for (; end < literal.size() && end < i + 2 && octal(literal[end]); ++end) code = code * 8 + static_cast<char32_t>(literal[end] - '0');
+      for (; end < literal.size() && end < i + 2 && octal(literal[end]); ++end)
+        code = code * 8 + static_cast<char32_t>(literal[end] - '0');
       append_utf8(value, code);
       i = end;
     } else if (c == 'N') {

@@ -28,8 +28,8 @@ bool is_flag(Runtime&, const Value& value, const Arguments&) {
 bool sequence(Runtime&, const Value& value, const Arguments&) {
   if (value.text() != nullptr || value.dict() != nullptr || value.is<Markup>()) return true;
   const Sequence* list = value.sequence();
-  return list != nullptr && (list->kind == SequenceKind::list || list->kind == SequenceKind::tuple ||
-                             list->kind == SequenceKind::range);
+  return list != nullptr &&
+         (list->kind == SequenceKind::list || list->kind == SequenceKind::tuple || list->kind == SequenceKind::range);
 }
 
 bool iterable(Runtime&, const Value& value, const Arguments&) {

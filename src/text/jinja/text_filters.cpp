@@ -66,7 +66,8 @@ Value indent(Runtime& runtime, const Value& subject, const Arguments& arguments)
   if (given.has(0) && given[0].text() != nullptr) {
     margin = given.text(0);
   } else {
-    margin = MarkedText(std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(given.integer_or(0, 4), 0, 1000)), ' '), false);
+    margin = MarkedText(
+        std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(given.integer_or(0, 4), 0, 1000)), ' '), false);
   }
   const bool blank = given.truth_or(2, false);
   MarkedText whole = *subject.text();
@@ -104,12 +105,23 @@ Value escape(Runtime& runtime, const Value& subject, const Arguments& arguments)
     const char c = text.bytes()[i];
     const bool input = text.input_at(i);
     switch (c) {
-      case '&': out.append("&amp;", input); break;
-      case '<': out.append("&lt;", input); break;
-      case '>': out.append("&gt;", input); break;
-      case '\'': out.append("&#39;", input); break;
-      case '"': out.append("&#34;", input); break;
-      default: out.append(std::string_view(&c, 1), input);
+      case '&':
+        out.append("&amp;", input);
+        break;
+      case '<':
+        out.append("&lt;", input);
+        break;
+      case '>':
+        out.append("&gt;", input);
+        break;
+      case '\'':
+        out.append("&#39;", input);
+        break;
+      case '"':
+        out.append("&#34;", input);
+        break;
+      default:
+        out.append(std::string_view(&c, 1), input);
     }
   }
   return Value(Markup{std::make_shared<const MarkedText>(*runtime.text(std::move(out)).text())});

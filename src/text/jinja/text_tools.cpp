@@ -75,8 +75,7 @@ MarkedText replaced(const MarkedText& text, const MarkedText& from, const Marked
   return out;
 }
 
-std::vector<MarkedText> split(const MarkedText& text, const std::optional<std::string>& separator,
-                              std::int64_t count) {
+std::vector<MarkedText> split(const MarkedText& text, const std::optional<std::string>& separator, std::int64_t count) {
   std::vector<MarkedText> parts;
   if (!separator) {
     const std::vector<std::size_t> starts = character_starts(text.bytes());

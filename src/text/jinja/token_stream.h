@@ -42,11 +42,16 @@ class TokenStream {
 
   std::string shown() const {
     switch (now().kind) {
-      case TokenKind::end: return "the end of the template";
-      case TokenKind::block_end: return "%}";
-      case TokenKind::variable_end: return "}}";
-      case TokenKind::string: return "a string";
-      default: return now().text;
+      case TokenKind::end:
+        return "the end of the template";
+      case TokenKind::block_end:
+        return "%}";
+      case TokenKind::variable_end:
+        return "}}";
+      case TokenKind::string:
+        return "a string";
+      default:
+        return now().text;
     }
   }
   [[noreturn]] void fault(std::string what) const { throw SyntaxFault{place(), std::move(what)}; }

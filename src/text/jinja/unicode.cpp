@@ -22,13 +22,13 @@ PCRE2_SPTR bytes_of(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>
 Pattern compile(std::string_view pattern) {
   int error = 0;
   std::size_t at = 0;
-  return Pattern(pcre2_compile(bytes_of(pattern), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_DOTALL, &error, &at,
-                               nullptr));
+  return Pattern(
+      pcre2_compile(bytes_of(pattern), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_DOTALL, &error, &at, nullptr));
 }
 
 bool matches(const Pattern& pattern, std::string_view character) {
-  const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(
-      pcre2_match_data_create(1, nullptr), pcre2_match_data_free);
+  const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(pcre2_match_data_create(1, nullptr),
+                                                                             pcre2_match_data_free);
   return pcre2_match(pattern.get(), bytes_of(character), character.size(), 0, 0, match.get(), nullptr) >= 0;
 }
 
@@ -38,7 +38,8 @@ bool ascii(std::string_view character) { return character.size() == 1; }
 bool has_special_case(char32_t c, LetterCase wanted) {
   if (wanted == LetterCase::lower) return c == 0x130 || c == 0x3A3;
   const auto within = [c](char32_t first, char32_t last) { return c >= first && c <= last; };
-  if (wanted == LetterCase::title && (within(0x1C4, 0x1CC) || within(0x1F1, 0x1F3) || within(0x10D0, 0x10FF))) return true;
+  if (wanted == LetterCase::title && (within(0x1C4, 0x1CC) || within(0x1F1, 0x1F3) || within(0x10D0, 0x10FF)))
+    return true;
   return c == 0xDF || c == 0x149 || c == 0x1F0 || c == 0x345 || c == 0x390 || c == 0x3B0 || c == 0x587 ||
          within(0x1E96, 0x1E9A) || within(0x1F50, 0x1FFC) || within(0xFB00, 0xFB17);
 }
@@ -87,7 +88,8 @@ MarkedText in_case(const MarkedText& text, LetterCase wanted) {
 }
 
 MarkedText capitalized(const MarkedText& text) {
-  return map_characters(text, [](std::size_t i, std::string_view) { return i == 0 ? LetterCase::title : LetterCase::lower; });
+  return map_characters(text,
+                        [](std::size_t i, std::string_view) { return i == 0 ? LetterCase::title : LetterCase::lower; });
 }
 
 MarkedText titled(const MarkedText& text) {

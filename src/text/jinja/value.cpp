@@ -14,13 +14,20 @@ struct Overloaded : Ts... {
 
 const char* sequence_name(SequenceKind kind) {
   switch (kind) {
-    case SequenceKind::list: return "list";
-    case SequenceKind::tuple: return "tuple";
-    case SequenceKind::keys: return "dict_keys";
-    case SequenceKind::values: return "dict_values";
-    case SequenceKind::items: return "dict_items";
-    case SequenceKind::range: return "range";
-    case SequenceKind::generator: return "generator";
+    case SequenceKind::list:
+      return "list";
+    case SequenceKind::tuple:
+      return "tuple";
+    case SequenceKind::keys:
+      return "dict_keys";
+    case SequenceKind::values:
+      return "dict_values";
+    case SequenceKind::items:
+      return "dict_items";
+    case SequenceKind::range:
+      return "range";
+    case SequenceKind::generator:
+      return "generator";
   }
   return "sequence";
 }
@@ -32,21 +39,15 @@ Value undefined(std::string why) { return Value(Undefined{std::make_shared<const
 Value literal(std::string bytes) { return Value(std::make_shared<const MarkedText>(std::move(bytes), false)); }
 
 const char* type_name(const Value& value) {
-  return std::visit(Overloaded{[](const Undefined&) { return "Undefined"; },
-                               [](const None&) { return "NoneType"; },
-                               [](bool) { return "bool"; },
-                               [](std::int64_t) { return "int"; },
-                               [](double) { return "float"; },
-                               [](const TextPtr&) { return "str"; },
-                               [](const Markup&) { return "Markup"; },
-                               [](const SequencePtr& s) { return sequence_name(s->kind); },
-                               [](const DictPtr&) { return "dict"; },
-                               [](const NamespacePtr&) { return "Namespace"; },
-                               [](const MacroValue&) { return "Macro"; },
-                               [](const Function&) { return "function"; },
-                               [](const Method&) { return "method"; },
-                               [](const LoopPtr&) { return "LoopContext"; }},
-                    value.data());
+  return std::visit(
+      Overloaded{[](const Undefined&) { return "Undefined"; }, [](const None&) { return "NoneType"; },
+                 [](bool) { return "bool"; }, [](std::int64_t) { return "int"; }, [](double) { return "float"; },
+                 [](const TextPtr&) { return "str"; }, [](const Markup&) { return "Markup"; },
+                 [](const SequencePtr& s) { return sequence_name(s->kind); }, [](const DictPtr&) { return "dict"; },
+                 [](const NamespacePtr&) { return "Namespace"; }, [](const MacroValue&) { return "Macro"; },
+                 [](const Function&) { return "function"; }, [](const Method&) { return "method"; },
+                 [](const LoopPtr&) { return "LoopContext"; }},
+      value.data());
 }
 
 int depth_of(const Value& value) {
@@ -77,19 +78,13 @@ double number_of(const Value& value) {
 }
 
 bool truth(const Value& value) {
-  return std::visit(Overloaded{[](const Undefined&) { return false; },
-                               [](const None&) { return false; },
-                               [](bool b) { return b; },
-                               [](std::int64_t i) { return i != 0; },
-                               [](double d) { return d != 0; },
-                               [](const TextPtr& t) { return !t->empty(); },
-                               [](const Markup& m) { return !m.text->empty(); },
-                               [](const SequencePtr& s) {
-                                 return s->kind == SequenceKind::generator || !s->items.empty();
-                               },
-                               [](const DictPtr& d) { return !d->entries.empty(); },
-                               [](const auto&) { return true; }},
-                    value.data());
+  return std::visit(
+      Overloaded{[](const Undefined&) { return false; }, [](const None&) { return false; }, [](bool b) { return b; },
+                 [](std::int64_t i) { return i != 0; }, [](double d) { return d != 0; },
+                 [](const TextPtr& t) { return !t->empty(); }, [](const Markup& m) { return !m.text->empty(); },
+                 [](const SequencePtr& s) { return s->kind == SequenceKind::generator || !s->items.empty(); },
+                 [](const DictPtr& d) { return !d->entries.empty(); }, [](const auto&) { return true; }},
+      value.data());
 }
 
 const Value* find(const Dict& dict, const Value& key) {

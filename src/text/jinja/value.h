@@ -120,14 +120,14 @@ template <typename... Args>
 }
 
 Value undefined(std::string why);
-Value literal(std::string bytes);  // text of the template's own
+Value literal(std::string bytes);           // text of the template's own
 const char* type_name(const Value& value);  // Python's
 int depth_of(const Value& value);           // levels of lists and dicts; 0 for a scalar
 std::size_t weight_of(const Value& value);  // steps that it costs to compare, print or copy; at least 1
 
-bool is_number(const Value& value);     // bool, int or float
-double number_of(const Value& value);   // of a number
-bool is_integer(const Value& value);    // bool or int
+bool is_number(const Value& value);    // bool, int or float
+double number_of(const Value& value);  // of a number
+bool is_integer(const Value& value);   // bool or int
 std::int64_t integer_of(const Value& value);
 
 // Python's bool(value).
