@@ -152,11 +152,11 @@ ExpressionPtr ExpressionParser::product() {
   const Place place = tokens_.place();
   ExpressionPtr left = power();
   while (tokens_.at_op("*") || tokens_.at_op("/") || tokens_.at_op("//") || tokens_.at_op("%")) {
-    const std::string op = tokens_.take().text;
-    const BinaryOp kind = op == "*"    ? BinaryOp::multiply
-                          : op == "/"  ? BinaryOp::divide
-                          : op == "//" ? BinaryOp::floor_divide
-                                       : BinaryOp::modulo;
+    const BinaryOp kind = tokens_.at_op("*")    ? BinaryOp::multiply
+                          : tokens_.at_op("/")  ? BinaryOp::divide
+                          : tokens_.at_op("//") ? BinaryOp::floor_divide
+                                                : BinaryOp::modulo;
+    tokens_.take();
     left = make(place, Binary{kind, std::move(left), power()});
   }
   return left;

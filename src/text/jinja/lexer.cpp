@@ -221,7 +221,8 @@ class Lexer {
     const bool after_dot = !tokens_.empty() && tokens_.back().kind == TokenKind::op && tokens_.back().text == ".";
     if (!after_dot && at_ + 1 < source_.size() && source_[at_] == '.' && digit(source_[at_ + 1])) {
       ++at_;
-      text += "." + digits(digit);
+      text += '.';
+      text += digits(digit);
       real = true;
     }
     const std::size_t sign = at_ + 1 < source_.size() && (source_[at_ + 1] == '-' || source_[at_ + 1] == '+') ? 1 : 0;

@@ -130,14 +130,14 @@ std::string float_text(double value) {
   std::string out = negative ? "-" : "";
   if (exponent < -4 || exponent >= 16) {
     out += digits.substr(0, 1);
-    if (digits.size() > 1) out += "." + digits.substr(1);
+    if (digits.size() > 1) out.append(1, '.').append(digits, 1);
     return out + fmt::format("e{}{:02}", exponent < 0 ? '-' : '+', std::abs(exponent));
   }
   const int point = exponent + 1;  // digits before the point
-  if (point <= 0) return out + "0." + std::string(static_cast<std::size_t>(-point), '0') + digits;
+  if (point <= 0) return out.append("0.").append(static_cast<std::size_t>(-point), '0').append(digits);
   const auto whole = static_cast<std::size_t>(point);
-  if (digits.size() <= whole) return out + digits + std::string(whole - digits.size(), '0') + ".0";
-  return out + digits.substr(0, whole) + "." + digits.substr(whole);
+  if (digits.size() <= whole) return out.append(digits).append(whole - digits.size(), '0').append(".0");
+  return out.append(digits, 0, whole).append(1, '.').append(digits, whole);
 }
 
 MarkedText Runtime::to_text(const Value& value) {

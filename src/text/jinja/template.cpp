@@ -1,5 +1,7 @@
 #include "src/text/jinja/template.h"
 
+#include "src/text/jinja/lexer.h"
+
 namespace tandem::jinja {
 namespace {
 
