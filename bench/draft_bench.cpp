@@ -53,7 +53,7 @@ class Stepper {
     const Logits logits = model_.forward({{tokens_.data(), 1}, {&position, 1}, {}, {&row, 1}}, cache_);
     sampler_.distribution(logits.row(0), context_, distribution_);
     const double seconds = now_seconds() - start;
-    cache_.truncate(cache_.size() - 1);
+    cache_.keep_path(position, {});
     return seconds;
   }
 

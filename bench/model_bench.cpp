@@ -39,12 +39,12 @@ class Loaded {
 
   // Leaves exactly `tokens` tokens in cache and context.
   void fill(int tokens) {
-    cache_.truncate(std::min(cache_.size(), tokens));
+    [[maybe_unused]] const int kept = cache_.truncate(std::min(cache_.size(), tokens));
     while (cache_.size() < tokens) pass(std::min(kPrefill, tokens - cache_.size()), 0);
     context_.clear();
     for (int i = 0; i <= tokens; ++i) context_.push(token(i));  // the pending one too
   }
-  void truncate(int tokens) { cache_.truncate(tokens); }
+  void truncate(int tokens) { cache_.keep_path(tokens, {}); }
 
   // Rows of any ids behind the cache: time does not depend on what the tokens say.
   Logits pass(int rows, int logits_rows) {
@@ -64,7 +64,7 @@ class Loaded {
     const Verdict verdict = verifier.verify(chain, logits, sampler_, context_);
     cache_.keep_path(base, verdict.path());
     context_.pop(context_.size() - committed);
-    cache_.truncate(base);
+    cache_.keep_path(base, {});
   }
   TokenTree chain(int nodes) const {
     TokenTree tree(context_.tokens().back());

@@ -70,7 +70,7 @@ double AutoLength::amortised_draft_seconds(int feed) const {
 
 // What the draft has read of the prompt depends on the prompts before it, which must not decide about a fixed text.
 int AutoLength::feed_of(const DraftQuestion& question) const {
-  if (refresh_ || drafted_ || question.skips) return question.feed;
+  if (refresh_ || drafted_ || question.partial) return question.feed;
   return std::max(question.feed, budget_.context + question.depth - 1);
 }
 
@@ -180,6 +180,17 @@ bool AutoLength::allow_row(const DraftQuestion& question) {
   if (!probed && best_value(run) < 0 && !probe(question, pass)) return false;
   add_node(question, run.first_acceptance);
   return true;
+}
+
+// Reading is not weighed: it is little, and what it tells decides about more.
+bool AutoLength::allow_trial(const DraftQuestion& step, int reads) {
+  if (!fits(step) || best_value(run_of_steps(step)) < 0) return false;
+  feed_seconds_ += costs_.draft.seconds(reads);
+  return true;
+}
+
+void AutoLength::observe_trial(DraftSource source, double confidence, bool came) {
+  calibration_.observe_trial(source, confidence, came);
 }
 
 void AutoLength::add_node(const DraftQuestion& question, double acceptance) {

@@ -25,6 +25,8 @@ class AutoLength final : public LengthPolicy {
   void begin_step(const DraftBudget& budget) override;
   bool allow_draft_step(const DraftQuestion& question) override;
   bool allow_row(const DraftQuestion& question) override;
+  bool allow_trial(const DraftQuestion& step, int reads) override;
+  void observe_trial(DraftSource source, double confidence, bool came) override;
   bool prefers(const DraftQuestion& known, const DraftQuestion& step) override;
   void observe(const TokenTree& tree, const Verdict& verdict) override;
   void observe_seconds(double propose, double pass, int rows) override;

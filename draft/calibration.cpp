@@ -86,4 +86,10 @@ void Calibration::observe(DraftSource source, bool sibling, double confidence, b
   average(bin.tested, 1, kBinMemory);
 }
 
+void Calibration::observe_trial(DraftSource source, double confidence, bool came) {
+  Table& known = tables_[static_cast<int>(source)][0];
+  average(known.confidences, confidence, kBinMemory);
+  average(known.accepted, came ? 1 : 0, kBinMemory);
+}
+
 }  // namespace tandem

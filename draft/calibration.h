@@ -25,6 +25,8 @@ class Calibration {
   void ask(DraftSource source, double confidence);
   // A child was tested.
   void observe(DraftSource source, bool sibling, double confidence, bool accepted);
+  // The source foretold a token of a text that was there before: tells what its confidences are worth.
+  void observe_trial(DraftSource source, double confidence, bool came);
 
  private:
   struct Rate {

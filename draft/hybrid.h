@@ -15,6 +15,7 @@ class HybridDrafter final : public Drafter {
 
   const TokenTree& propose(Context& context, LengthPolicy& policy) override;
   void observe(const Observation&, const Context&) override {}
+  void begin() override { model_->begin(); }
   std::string take_warning() override { return model_->take_warning(); }
   void reset() override;
   std::string_view name() const override { return "hybrid"; }

@@ -22,10 +22,10 @@ struct DraftQuestion {
   double next_confidence;  // in [0, 1]: the deterministic candidate's own, or max q (at temperature 0 before that);
                            // negative when not known yet
   DraftSource source;
-  int parent = -1;     // node that the new one would hang from; -1: the newest
-  int feed = 1;        // a draft step: tokens that its pass runs, those included that the draft has to catch up on
-  int siblings = 0;    // children that the parent has already
-  bool skips = false;  // a draft step that reads only the end of a long unread text
+  int parent = -1;       // node that the new one would hang from; -1: the newest
+  int feed = 1;          // a draft step: tokens that its pass runs, those included that the draft has to catch up on
+  int siblings = 0;      // children that the parent has already
+  bool partial = false;  // a draft step that reads only a part of a long unread text
 };
 
 class LengthPolicy {
@@ -36,6 +36,11 @@ class LengthPolicy {
   virtual bool allow_draft_step(const DraftQuestion& question) = 0;
   // May one more row (node) go into the tree?
   virtual bool allow_row(const DraftQuestion& question) = 0;
+  // May a draft read the first `reads` tokens of a prompt, before `step` and all the rest, to see how well it foretells
+  // them? Without costs to go by: no, what is asked for is drafted.
+  virtual bool allow_trial(const DraftQuestion& /*step*/, int /*reads*/) { return false; }
+  // In a trial the source was this sure of its best token, which was or was not the text's.
+  virtual void observe_trial(DraftSource /*source*/, double /*confidence*/, bool /*came*/) {}
   // A drafter with two sources asks: is the chain that begins with the known candidate `known` worth more than one by
   // draft steps, of which `step` would be the first? Nothing is spent by asking.
   // Without costs to go by: if the candidate is reliable.

@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/sample/logprobs.h"
+#include "src/sample/row_scan.h"
 
 namespace tandem {
 namespace {
@@ -44,9 +45,10 @@ ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, Sa
 }
 
 void ModelDrafter::reset() {
-  cache_.truncate(0);
+  cache_.clear();
   cached_.clear();
   skipped_ = 0;
+  trial_known_ = false;
 }
 
 std::string ModelDrafter::take_warning() { return std::exchange(warning_, {}); }
@@ -128,12 +130,47 @@ bool ModelDrafter::spend_step(TokenTree& tree, int node, Context& context, Lengt
   return true;
 }
 
+// Once a prompt, whatever the cache holds of it, so that what was read before decides nothing.
+void ModelDrafter::try_out(DraftQuestion question, std::span<const TokenId> committed, LengthPolicy& policy) {
+  if (tried_) return;
+  tried_ = committed.size() <= kTrialTokens;
+  const bool known = trial_known_ && shared(committed) >= kTrialTokens;
+  question.partial = true;
+  if (tried_ || !policy.allow_trial(question, known ? 0 : kTrialTokens)) return;
+  tried_ = true;
+  if (!known) read_trial(committed);
+  for (const Foretold& token : trial_) policy.observe_trial(DraftSource::model, token.confidence, token.came);
+}
+
+void ModelDrafter::read_trial(std::span<const TokenId> tokens) {
+  reset();
+  model_.follow(tokens);
+  std::array<int, std::tuple_size_v<decltype(trial_)>> rows;
+  std::iota(rows.begin(), rows.end(), kTrialBegins);
+  const std::span<const TokenId> first = tokens.first(kTrialTokens);
+  const Logits logits = model_.forward({.tokens = first,
+                                        .positions = std::span<const Position>(positions_).first(kTrialTokens),
+                                        .ancestors = {},
+                                        .logits_rows = rows},
+                                       cache_);
+  cached_.assign(first.begin(), first.end());
+  for (std::size_t i = 0; i < trial_.size(); ++i) {
+    const std::span<const float> row = logits.row(static_cast<int>(i));
+    const float best = largest(row);
+    const double confidence = std::exp(best - log_sum_exp(row));
+    const auto next = static_cast<std::size_t>(first[kTrialBegins + i + 1]);
+    trial_[i] = {std::isfinite(confidence) ? confidence : 0, row[next] == best};
+  }
+  trial_known_ = true;
+}
+
 bool ModelDrafter::allow_step(DraftQuestion question, std::span<const TokenId> tokens, LengthPolicy& policy) {
+  try_out(question, tokens.first(tokens.size() - static_cast<std::size_t>(question.depth - 1)), policy);
   question.feed = unread(tokens);
   if (policy.allow_draft_step(question)) return true;
   if (question.feed <= 2 * kReadAfresh) return false;
   question.feed = kReadAfresh;
-  question.skips = true;
+  question.partial = true;
   if (!policy.allow_draft_step(question)) return false;
   reset();
   cached_.assign(tokens.begin(), tokens.end() - kReadAfresh);
@@ -246,8 +283,10 @@ std::size_t ModelDrafter::shared(std::span<const TokenId> tokens) const {
 
 void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
   cached_.resize(shared(tokens));
+  if (cached_.size() < kTrialTokens) trial_known_ = false;
   if (cached_.size() < skipped_) reset();
-  cache_.truncate(static_cast<int>(cached_.size() - skipped_));
+  const auto wanted = cached_.size() - skipped_;
+  if (static_cast<std::size_t>(cache_.truncate(static_cast<int>(wanted))) < wanted) reset();
 }
 
 // Runs all tokens that are not cached yet, in chunks, and returns the logits of the last.

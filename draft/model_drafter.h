@@ -16,10 +16,13 @@ namespace tandem {
 // brought up to date from the tokens at hand at each draft step, so acceptance, rejection, cut tokens, another branch
 // and a new prompt are one case. Where the policy does not want to read what is long unread, it is asked about the last
 // tokens alone, from which the draft then goes on until reset() or another prompt: no draft step is ever too dear to be
-// tried again.
+// tried again. The beginning of a prompt may be read first as a trial, so that a draft which foretells nothing of it
+// need not read the rest.
 class ModelDrafter final : public GrowingDrafter {
  public:
   static constexpr int kMostChildren = 4;  // of one node
+  static constexpr int kTrialTokens = 24;  // of a prompt that are read as a trial
+  static constexpr int kTrialBegins = 8;   // tokens of it whose successors are too hard to foretell
 
   // `model` outlives this. `context`: slots of the draft's cache, at most the model's limit (Error(model) otherwise).
   // `mask`: ids that both vocabularies may produce. `draw`: as the rule that checks the proposals wants it.
@@ -30,6 +33,7 @@ class ModelDrafter final : public GrowingDrafter {
   // Throws Error(numeric) for a row of logits without a usable number.
   const TokenTree& propose(Context& context, LengthPolicy& policy) override;
   void observe(const Observation&, const Context&) override {}
+  void begin() override { tried_ = false; }
   std::string take_warning() override;
   void reset() override;
   std::string_view name() const override { return "model"; }
@@ -56,6 +60,12 @@ class ModelDrafter final : public GrowingDrafter {
     std::array<RankedToken, kMostChildren> best{};  // value: probability
   };
 
+  // How well a token of the trial was foretold.
+  struct Foretold {
+    double confidence;
+    bool came;
+  };
+
   void begin_growing(const TokenTree& tree);
   double promise(int node) const;
   int most_promising(int nodes) const;
@@ -72,6 +82,8 @@ class ModelDrafter final : public GrowingDrafter {
   std::size_t shared(std::span<const TokenId> tokens) const;
   int unread(std::span<const TokenId> tokens) const;
   bool allow_step(DraftQuestion question, std::span<const TokenId> tokens, LengthPolicy& policy);
+  void try_out(DraftQuestion question, std::span<const TokenId> committed, LengthPolicy& policy);
+  void read_trial(std::span<const TokenId> tokens);
   void forget_differences(std::span<const TokenId> tokens);
   std::span<const float> feed(std::span<const TokenId> tokens);
 
@@ -83,6 +95,9 @@ class ModelDrafter final : public GrowingDrafter {
   std::vector<TokenId> cached_;
   std::size_t skipped_ = 0;          // of cached_: tokens at the front that were not read
   std::vector<Position> positions_;  // 0, 1, 2, ...
+  bool tried_ = false;               // or not worth it for this prompt
+  bool trial_known_ = false;         // trial_ is about the first of cached_
+  std::array<Foretold, kTrialTokens - kTrialBegins - 1> trial_{};
   TokenTree tree_;
   std::array<Branch, kMaxTreeNodes> branches_;
   std::string warning_;

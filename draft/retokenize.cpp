@@ -20,7 +20,7 @@ class OneStep final : public LengthPolicy {
     if (stepped_) return false;
     if (feed_ == 0) feed_ = own.feed;
     step_.feed = own.feed;
-    step_.skips = own.skips;
+    step_.partial = own.partial;
     stepped_ = policy_.allow_draft_step(step_);
     return stepped_;
   }
@@ -28,6 +28,14 @@ class OneStep final : public LengthPolicy {
     if (std::exchange(drawn_, true)) return false;
     if (own.next_confidence >= 0) confidence_ = own.next_confidence;
     return true;
+  }
+  bool allow_trial(const DraftQuestion& own, int reads) override {
+    DraftQuestion step = step_;
+    step.partial = own.partial;
+    return policy_.allow_trial(step, reads);
+  }
+  void observe_trial(DraftSource source, double confidence, bool came) override {
+    policy_.observe_trial(source, confidence, came);
   }
   void observe(const TokenTree&, const Verdict&) override {}
   std::string_view name() const override { return "one step"; }
@@ -99,6 +107,7 @@ bool RetokenizingDrafter::read(std::span<const TokenId> tokens, std::size_t ahea
   draft_context_.clear();
   draft_context_.push(ids);
   continuation_.begin(tokens);
+  begins_ = translation_.begins();
   return true;
 }
 
@@ -127,9 +136,11 @@ RetokenizingDrafter::Wrote RetokenizingDrafter::draft_step(const DraftQuestion& 
   const TokenTree& drafted = draft_->propose(draft_context_, step);
   if (drafted.size() < 2) return Wrote::nothing;
   const TokenId token = drafted.token(1);
-  const std::string_view bytes = draft_words_.bytes(token);
+  std::string_view bytes = draft_words_.bytes(token);
   if (!bytes.empty()) {
     draft_context_.push(token);
+    // Its own way to begin a text, not a part of that.
+    if (std::exchange(begins_, false) && draft_words_.adds_space() && bytes.starts_with(' ')) bytes.remove_prefix(1);
     continuation_.add(bytes, step.confidence());
     return continuation_.broken() ? Wrote::last : Wrote::text;
   }

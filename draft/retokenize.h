@@ -38,6 +38,7 @@ class RetokenizingDrafter final : public GrowingDrafter {
   ControlMap ends_;  // the draft's to the target's
   Translation translation_;
   Continuation continuation_;
+  bool begins_ = false;  // the draft's next token begins a text
   Context draft_context_;
   TokenTree tree_;
 };

@@ -58,6 +58,7 @@ void Translation::reset() {
   ids_.clear();
   open_.clear();
   end_.clear();
+  place_ = target_place_ = Place::begins;
   const Vocabulary& words = draft_.vocabulary();
   if (words.add_bos && words.bos) ids_.push_back(*words.bos);
   settled_ = ids_.size();
@@ -71,27 +72,41 @@ std::span<const TokenId> Translation::follow(std::span<const TokenId> tokens, st
   for (const TokenId token : committed.subspan(followed_.size())) add(token);
   settle();
   end_ = open_;
-  for (const TokenId token : tokens.last(ahead)) end_ += target_.bytes(token);
-  const std::vector<TokenId> rest = draft_.encode(end_, Specials::literal);
-  ids_.insert(ids_.end(), rest.begin(), rest.end());
+  const Place place = target_place_;
+  for (const TokenId token : tokens.last(ahead)) add_text(end_, token);
+  target_place_ = place;
+  encode(end_);
   return ids_;
 }
 
+// The text of a target token, less the space that the target puts in front of every text.
+void Translation::add_text(std::string& text, TokenId token) {
+  std::string_view bytes = target_.bytes(token);
+  if (target_.adds_space() && target_place_ == Place::begins && bytes.starts_with(' ')) bytes.remove_prefix(1);
+  target_place_ = Place::goes_on;
+  text += bytes;
+}
+
+void Translation::encode(const std::string& text) {
+  const std::vector<TokenId> rest = draft_.encode(text, Specials::literal, place_);
+  ids_.insert(ids_.end(), rest.begin(), rest.end());
+}
+
 void Translation::add(TokenId token) {
-  const std::string_view bytes = target_.bytes(token);
-  if (bytes.empty()) {
+  if (target_.bytes(token).empty()) {
+    target_place_ = Place::begins;
     // Text before and after a control token is encoded apart, as the draft saw it in training.
     if (const auto counterpart = controls_(token)) {
       ids_.resize(settled_);
-      const std::vector<TokenId> rest = draft_.encode(open_, Specials::literal);
-      ids_.insert(ids_.end(), rest.begin(), rest.end());
+      encode(open_);
       open_.clear();
+      place_ = Place::begins;
       const bool again = followed_.empty() && !ids_.empty() && ids_.back() == *counterpart;  // its BOS is there already
       if (!again) ids_.push_back(*counterpart);
       settled_ = ids_.size();
     }
   } else {
-    open_ += bytes;
+    add_text(open_, token);
   }
   followed_.push_back(token);
 }
@@ -99,7 +114,8 @@ void Translation::add(TokenId token) {
 // Encodes for good what no further text can change.
 void Translation::settle() {
   ids_.resize(settled_);
-  const OpenEncoding encoding = draft_.encode_open(open_);
+  const OpenEncoding encoding = draft_.encode_open(open_, place_);
+  if (encoding.settled_bytes > 0) place_ = Place::goes_on;
   settled_ += encoding.settled_ids;
   ids_.insert(ids_.end(), encoding.ids.begin(),
               encoding.ids.begin() + static_cast<std::ptrdiff_t>(encoding.settled_ids));
@@ -132,6 +148,8 @@ void Continuation::begin(std::span<const TokenId> committed) {
   }
   for (const TokenId token : committed.subspan(from)) text_ += target_.bytes(token);
   seam_ = text_.size();
+  // Nothing stands before what is drafted: it will have the space that the target puts in front of a text.
+  if (from == committed.size() && target_.adds_space()) text_.push_back(' ');
 }
 
 void Continuation::add(std::string_view bytes, double probability) {
@@ -152,7 +170,8 @@ void Continuation::encode() {
   broken_ = true;
   const std::string_view text = std::string_view(text_).substr(0, text_.size() - incomplete_utf8_tail(text_));
   std::size_t at = 0;
-  for (const TokenId token : target_.encode(text, Specials::literal)) {
+  // The bytes of tokens hold the space that begins a text already.
+  for (const TokenId token : target_.encode(text, Specials::literal, Place::goes_on)) {
     const std::string_view bytes = target_.bytes(token);
     const std::size_t end = at + bytes.size();
     // A byte that the target has no token for was replaced; the text behind it is another one.

@@ -44,10 +44,15 @@ class Translation {
   // then does not continue the text.
   bool complete() const;
 
+  // True when what the draft writes next begins a text for it.
+  bool begins() const { return place_ == Place::begins && end_.empty(); }
+
   void reset();
 
  private:
   void add(TokenId token);
+  void add_text(std::string& text, TokenId token);
+  void encode(const std::string& text);
   void settle();
 
   const Tokenizer& target_;
@@ -55,9 +60,11 @@ class Translation {
   ControlMap controls_;
   std::vector<TokenId> followed_;
   std::vector<TokenId> ids_;
-  std::size_t settled_ = 0;  // of ids_
-  std::string open_;         // text behind the settled ids
-  std::string end_;          // that and what is ahead
+  std::size_t settled_ = 0;             // of ids_
+  std::string open_;                    // text behind the settled ids
+  Place place_ = Place::begins;         // of open_
+  Place target_place_ = Place::begins;  // of the next token's text, for the target
+  std::string end_;                     // that and what is ahead
 };
 
 // What the draft writes behind the committed tokens, as target tokens that continue exactly those.

@@ -75,8 +75,9 @@ struct RopeTable {
 };
 
 struct AttentionParams {
-  float scale;     // multiplies query . key
-  int window = 0;  // visible last positions, the row's own included; 0 = all
+  float scale;         // multiplies query . key
+  int window = 0;      // visible last positions, the row's own included; 0 = all
+  float soft_cap = 0;  // scaled scores s become soft_cap tanh(s / soft_cap), before the softmax; 0 = as they are
 };
 
 // Which rows of this pass a row may see besides the cache: all before it and itself (causal), or its ancestors.
@@ -86,7 +87,8 @@ struct Mask {
   bool causal() const { return ancestors.empty(); }
 };
 
-enum class Activation : std::uint8_t { silu };
+// gelu is the approximation by tanh: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016).
+enum class Activation : std::uint8_t { silu, gelu };
 
 class Backend {
  public:
@@ -111,18 +113,21 @@ class Backend {
   virtual void matmul(std::span<const Projection> projections, Rows x) = 0;
   // Rotates every head of every row in place; `heads.cols` is a multiple of head_dim (Su et al. 2021).
   virtual void rope(Rows heads, int head_dim, std::span<const Position> positions, const RopeTable& table) = 0;
-  // Writes rows 0.. of keys and values [rows, kv_heads * head_dim] into slots base, base + 1, ...
+  // Writes rows 0.. of keys and values [rows, kv_heads * head_dim] into places base, base + 1, ...
   virtual void store_kv(const KvLayer& layer, int base, Rows keys, Rows values) = 0;
-  // Softmax attention of each row over slots [0, base) and, of its own pass, the slots base + j that the mask shows.
+  // Softmax attention of each row over places [0, base) and, of its own pass, the places base + j that the mask shows.
   // Keys are taken in path order: position of a key = its place on the row's path, so a row's sums never depend on the
-  // tree. queries and out: [rows, heads * head_dim]; heads is a multiple of layer.kv_heads.
+  // tree. queries and out: [rows, heads * head_dim]; heads is a multiple of layer.kv_heads. A ring needs a window, and
+  // slots for it and all rows: window + rows - 1 <= capacity.
   virtual void attention(Rows out, Rows queries, const KvLayer& layer, int base, const AttentionParams& params,
                          Mask mask) = 0;
   // out = activation(gate) * up. out may be gate.
   virtual void gated(Rows out, Rows gate, Rows up, Activation activation) = 0;
-  virtual void add(Rows y, Rows x) = 0;  // y += x
+  virtual void add(Rows y, Rows x) = 0;          // y += x
+  virtual void scale(Rows x, float factor) = 0;  // x *= factor
+  virtual void soft_cap(Rows x, float cap) = 0;  // x = cap tanh(x / cap)
   virtual void gather_rows(Rows out, Rows x, std::span<const int> rows) = 0;
-  // Slot base + path[i] moves to base + i, ascending; path[i] >= i and strictly ascending.
+  // Place base + path[i] moves to base + i, ascending; path[i] >= i and strictly ascending.
   virtual void move_kv(const KvLayer& layer, int base, std::span<const int> path) = 0;
 
   // Pairs of ops that a backend may fuse; an override gives the bits of the body here.

@@ -1,4 +1,4 @@
-// Where tests find the real model files, and whether the large pair is left out of this run.
+// Where tests find the real model files, and whether only the smallest is used in this run.
 #pragma once
 #include <cstdlib>
 #include <string>
@@ -14,7 +14,7 @@ inline std::string model_path(std::string_view file) {
   return std::string(home != nullptr ? home : ".") + "/.cache/tandem/models/" + std::string(file);
 }
 
-// True when TANDEM_TEST_MODELS=small: tests of the Qwen pair then skip with a sentence instead of failing.
+// True when TANDEM_TEST_MODELS=small: tests of the Qwen pair and of Gemma then skip with a sentence instead of failing.
 inline bool small_models_only() {
   const char* models = std::getenv("TANDEM_TEST_MODELS");
   return models != nullptr && std::string_view(models) == "small";

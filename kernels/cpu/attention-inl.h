@@ -148,11 +148,14 @@ void score_queries(const AttentionTask& task, const AttentionState& s, const Chu
 }
 
 // Scores to weights exp(score - peak), and the factor for what was summed under the old peak.
-void softmax_step(const AttentionState& s, int q, KeyRange range) {
+void softmax_step(const AttentionState& s, float soft_cap, int q, KeyRange range) {
   float* w = s.weights + q * kAttentionChunk;
   F32x16 v[4];
-  for (int k = 0; k < 4; ++k)
-    v[k] = within(load(w + 16 * k), range.low - 16 * k, range.high - 16 * k, -__builtin_inff());
+  for (int k = 0; k < 4; ++k) {
+    v[k] = load(w + 16 * k);
+    if (soft_cap > 0) v[k] = soft_cap_lanes(v[k], soft_cap);
+    v[k] = within(v[k], range.low - 16 * k, range.high - 16 * k, -__builtin_inff());
+  }
   const float chunk_peak = reduce_max(max(max(v[0], v[1]), max(v[2], v[3])));
   const float peak = chunk_peak > s.peak[q] ? chunk_peak : s.peak[q];
   for (int k = 0; k < 4; ++k) {
@@ -236,7 +239,7 @@ void score_chunk(const AttentionTask& task, const AttentionState& s, const Chunk
     const QueryRun& run = plan.runs[r];
     in_blocks<kQueryBlock>(run.first, run.last,
                            [&](int q, auto n) { score_queries<kType, n.value>(task, s, plan, q); });
-    for (int q = run.first; q < run.last; ++q) softmax_step(s, q, run.range);
+    for (int q = run.first; q < run.last; ++q) softmax_step(s, task.soft_cap, q, run.range);
   }
 }
 
@@ -298,15 +301,19 @@ void attend_chunk(const AttentionTask& task, const AttentionState& s, const Chun
 // The slots of a row's path from place `start` on: the cache, then its ancestors (or all rows) in the order of the
 // pass.
 int path_slots(const AttentionTask& task, int row, int start, int length, int* slots) {
-  int count = 0;
+  const auto slot_of = [&](int place) { return task.ring > 0 ? place % task.ring : place; };
+  int count = 0, slot = slot_of(start);
   for (int place = start; place < length && count < kAttentionChunk && (place < task.base || !task.ancestors);
        ++place) {
-    slots[count++] = place;
+    slots[count++] = slot;
+    if (++slot == task.ring) slot = 0;
   }
   if (!task.ancestors || start + count >= length || count == kAttentionChunk) return count;
   std::uint64_t left = task.ancestors[row];
   for (int skip = start - task.base; skip > 0; --skip) left &= left - 1;
-  for (; left != 0 && count < kAttentionChunk; left &= left - 1) slots[count++] = task.base + __builtin_ctzll(left);
+  for (; left != 0 && count < kAttentionChunk; left &= left - 1) {
+    slots[count++] = slot_of(task.base + __builtin_ctzll(left));
+  }
   return count;
 }
 
@@ -343,10 +350,14 @@ void attention(const AttentionTask& task) {
   // Chunks that hold the same keys for all rows: those of the cache, and in a causal pass all.
   const int last = task.last_row - 1;
   const int shared = task.ancestors ? task.base / kAttentionChunk * kAttentionChunk : path_length(task, last);
-  for (int start = 0; start < shared; start += kAttentionChunk)
+  // No row's path is shorter than this, so no row sees the chunks before `first`.
+  const int shortest = task.base + (task.ancestors ? 1 : task.first_row + 1);
+  const int first =
+      task.window > 0 && shortest > task.window ? (shortest - task.window) / kAttentionChunk * kAttentionChunk : 0;
+  for (int start = first; start < shared; start += kAttentionChunk)
     attend_rows(task, s, task.first_row, task.last_row, start);
   for (int row = task.first_row; row < task.last_row; ++row) {
-    for (int start = shared; start < path_length(task, row); start += kAttentionChunk) {
+    for (int start = shared > first ? shared : first; start < path_length(task, row); start += kAttentionChunk) {
       attend_rows(task, s, row, row + 1, start);
     }
   }

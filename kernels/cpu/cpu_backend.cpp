@@ -45,11 +45,13 @@ class CpuBackend final : public Backend {
                  Mask mask) override;
   void gated(Rows out, Rows gate, Rows up, Activation activation) override;
   void add(Rows y, Rows x) override;
+  void scale(Rows x, float factor) override;
+  void soft_cap(Rows x, float cap) override;
   void gather_rows(Rows out, Rows x, std::span<const int> rows) override;
   void move_kv(const KvLayer& layer, int base, std::span<const int> path) override;
   void add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) override;
-  void gated_matmul(const Projection& gate, const Projection& up, Rows x, Activation) override {
-    matmul_.run_gated(gate, up, x, kernels_.silu_gate);
+  void gated_matmul(const Projection& gate, const Projection& up, Rows x, Activation activation) override {
+    matmul_.run_gated(gate, up, x, gate_of(activation));
   }
 
  private:
@@ -59,6 +61,9 @@ class CpuBackend final : public Backend {
   // work(row, first, count) for every row in pieces of columns.
   template <typename Work>
   void for_pieces(int rows, int cols, const Work& work);
+  cpu::Matmul::Combine gate_of(Activation activation) const {
+    return activation == Activation::gelu ? kernels_.gelu_gate : kernels_.silu_gate;
+  }
 
   const std::string name_;
   const KernelTable& kernels_;
@@ -170,9 +175,10 @@ void CpuBackend::rope(Rows heads, int head_dim, std::span<const Position> positi
 
 void CpuBackend::store_kv(const KvLayer& layer, int base, Rows keys, Rows values) {
   expect_same_shape("store_kv", keys, values);
-  if (keys.cols != layer.kv_heads * layer.head_dim || base < 0 || base + keys.rows > layer.capacity) {
-    fail(ErrorKind::model, "store_kv: expected {} columns and slots below {}, got {} columns, slots {} to {}",
-         layer.kv_heads * layer.head_dim, layer.capacity, keys.cols, base, base + keys.rows);
+  if (keys.cols != layer.kv_heads * layer.head_dim || !layer.has_room(base, keys.rows)) {
+    fail(ErrorKind::model, "store_kv: expected {} columns and places for {} slots{}, got {} columns, places {} to {}",
+         layer.kv_heads * layer.head_dim, layer.capacity, layer.ring ? " of a ring" : "", keys.cols, base,
+         base + keys.rows);
   }
   const auto write = [&](std::byte* to, const float* from) {
     if (layer.type == KvType::f16) {
@@ -196,11 +202,15 @@ void CpuBackend::attention(Rows out, Rows queries, const KvLayer& layer, int bas
                            Mask mask) {
   expect_same_shape("attention", out, queries);
   const int rows = queries.rows, heads = layer.head_dim > 0 ? queries.cols / layer.head_dim : 0;
-  if (heads <= 0 || queries.cols % layer.head_dim != 0 || heads % layer.kv_heads != 0 || base < 0 ||
-      base + rows > layer.capacity || (!mask.causal() && static_cast<int>(mask.ancestors.size()) != rows)) {
+  if (heads <= 0 || queries.cols % layer.head_dim != 0 || heads % layer.kv_heads != 0 || !layer.has_room(base, rows) ||
+      (!mask.causal() && static_cast<int>(mask.ancestors.size()) != rows)) {
     fail(ErrorKind::model,
-         "attention: expected whole heads of {} in groups of {}, and slots below {}, got [{}, {}] at slot {}",
-         layer.head_dim, layer.kv_heads, layer.capacity, rows, queries.cols, base);
+         "attention: expected whole heads of {} in groups of {}, and places for {} slots{}, got [{}, {}] at place {}",
+         layer.head_dim, layer.kv_heads, layer.capacity, layer.ring ? " of a ring" : "", rows, queries.cols, base);
+  }
+  if (layer.ring && (params.window <= 0 || params.window + rows - 1 > layer.capacity)) {
+    fail(ErrorKind::model, "attention: expected a ring of slots for a window of {} and {} rows, got {} slots",
+         params.window, rows, layer.capacity);
   }
   if (rows == 0) return;
   const int shared = heads / layer.kv_heads, blocks = (rows + cpu::kAttentionRows - 1) / cpu::kAttentionRows;
@@ -221,7 +231,9 @@ void CpuBackend::attention(Rows out, Rows queries, const KvLayer& layer, int bas
     task.type = layer.type;
     task.slot_bytes = static_cast<std::ptrdiff_t>(layer.slot_bytes());
     task.base = base;
+    task.ring = layer.ring ? layer.capacity : 0;
     task.scale = params.scale;
+    task.soft_cap = params.soft_cap;
     task.window = params.window;
     task.ancestors = mask.causal() ? nullptr : mask.ancestors.data();
     task.scratch = reinterpret_cast<float*>(attention_scratch_->data()) + attention_capacity_ * thread;
@@ -243,17 +255,26 @@ void CpuBackend::attention(Rows out, Rows queries, const KvLayer& layer, int bas
   });
 }
 
-void CpuBackend::gated(Rows out, Rows gate, Rows up, Activation) {
+void CpuBackend::gated(Rows out, Rows gate, Rows up, Activation activation) {
   expect_same_shape("gated", out, gate);
   expect_same_shape("gated", gate, up);
+  const cpu::Matmul::Combine combine = gate_of(activation);
   for_pieces(out.rows, out.cols, [&](int i, int first, int count) {
-    kernels_.silu_gate(out.row(i) + first, gate.row(i) + first, up.row(i) + first, count);
+    combine(out.row(i) + first, gate.row(i) + first, up.row(i) + first, count);
   });
 }
 
 void CpuBackend::add(Rows y, Rows x) {
   expect_same_shape("add", y, x);
   for_rows(y.rows, static_cast<std::size_t>(y.rows) * y.cols, [&](int i) { kernels_.add(y.row(i), x.row(i), y.cols); });
+}
+
+void CpuBackend::scale(Rows x, float factor) {
+  for_pieces(x.rows, x.cols, [&](int i, int first, int count) { kernels_.scale(x.row(i) + first, factor, count); });
+}
+
+void CpuBackend::soft_cap(Rows x, float cap) {
+  for_pieces(x.rows, x.cols, [&](int i, int first, int count) { kernels_.soft_cap(x.row(i) + first, cap, count); });
 }
 
 // Each row is normed while it is in L1.

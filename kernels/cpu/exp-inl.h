@@ -1,4 +1,5 @@
-// The exponential of sixteen lanes: the same operations on every lane, so one result per input.
+// The exponential of sixteen lanes and what follows from it: the same operations on every lane, so one result per
+// input.
 #pragma once
 
 namespace tandem::cpu {
@@ -22,6 +23,13 @@ namespace {
   p = fma(p, r, splat(1.f));
   p = fma(p, r, splat(1.f));
   return mul(p, power_of_two(n));
+}
+
+// cap tanh(x / cap), within 8 eps cap; NaN stays NaN. tanh(t) = 1 - 2 / (exp(2t) + 1).
+[[gnu::always_inline]] inline F32x16 soft_cap_lanes(F32x16 x, float cap) {
+  const F32x16 one = splat(1.f);
+  const F32x16 part = div(splat(2.f), add(exp_lanes(mul(x, splat(2.f / cap))), one));
+  return mul(splat(cap), sub(one, part));
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ struct AttentionTask {
   KvType type;
   std::ptrdiff_t slot_bytes;  // between keys, and between values
   int base;
-  float scale;
+  int ring;  // slots, where place p lies in slot p mod ring; 0 = in slot p
+  float scale, soft_cap;
   int window;                      // 0 = all
   const std::uint64_t* ancestors;  // [rows of the pass] or null for causal
   float* scratch;                  // attention_scratch_floats(heads, head_dim)
@@ -72,7 +73,10 @@ struct KernelTable {
   void (*attention)(const AttentionTask&);
   void (*rms_norm)(float* out, const float* x, const float* gain, int count, float epsilon);
   void (*silu_gate)(float* out, const float* gate, const float* up, int count);
+  void (*gelu_gate)(float* out, const float* gate, const float* up, int count);
   void (*add)(float* y, const float* x, int count);
+  void (*scale)(float* x, float factor, int count);
+  void (*soft_cap)(float* x, float cap, int count);
   void (*to_half)(std::uint8_t* out, const float* x, int count);
   void (*to_q8_0)(std::uint8_t* out, const float* x, int count);             // whole blocks of kKvBlock
   std::uint32_t (*read_lines)(const std::uint8_t* data, std::size_t bytes);  // XOR of the words, so that they are read

@@ -11,8 +11,9 @@ void matmul_group_avx2(const TileCall&);
 void matmul_block_avx2(const TileCall&);
 
 extern const KernelTable kKernelsAvx2;
-const KernelTable kKernelsAvx2 = {quantise_group, quantise_blocks, matmul_group_avx2, matmul_block_avx2, matmul_real,
-                                  attention,      rms_norm,        silu_gate,         add_rows,          to_half,
-                                  to_q8_0,        read_lines,      multiply_loop};
+const KernelTable kKernelsAvx2 = {quantise_group, quantise_blocks, matmul_group_avx2, matmul_block_avx2,
+                                  matmul_real,    attention,       rms_norm,          silu_gate,
+                                  gelu_gate,      add_rows,        scale_row,         soft_cap_row,
+                                  to_half,        to_q8_0,         read_lines,        multiply_loop};
 
 }  // namespace tandem::cpu

@@ -92,18 +92,43 @@ void rms_norm(float* out, const float* x, const float* gain, int count, float ep
   const F32x16 one = splat(1.f);
   return mul(div(gate, add(one, exp_lanes(sub(zeros(), gate)))), up);
 }
-void silu_gate(float* out, const float* gate, const float* up, int count) {
+// gate / 2 (1 + tanh(u)) * up = gate / (1 + exp(-2u)) * up with u = sqrt(2 / pi) (gate + 0.044715 gate^3)
+[[gnu::always_inline]] inline F32x16 gelu_times(F32x16 gate, F32x16 up) {
+  const F32x16 one = splat(1.f);
+  const F32x16 cubic = fma(mul(splat(0.044715f), mul(gate, gate)), gate, gate);
+  return mul(div(gate, add(one, exp_lanes(mul(splat(-1.59576912f), cubic)))), up);
+}
+
+// out = op(a, b), lane by lane. out may be a or b.
+template <typename Op>
+[[gnu::always_inline]] inline void for_lanes(float* out, const float* a, const float* b, int count, Op op) {
   int i = 0;
-  for (; i + 16 <= count; i += 16) store(out + i, silu_times(load(gate + i), load(up + i)));
-  if (i < count) {
-    store_first(out + i, silu_times(load_first(gate + i, count - i), load_first(up + i, count - i)), count - i);
-  }
+  for (; i + 16 <= count; i += 16) store(out + i, op(load(a + i), load(b + i)));
+  if (i < count) store_first(out + i, op(load_first(a + i, count - i), load_first(b + i, count - i)), count - i);
+}
+
+void silu_gate(float* out, const float* gate, const float* up, int count) {
+  for_lanes(
+      out, gate, up, count, [](F32x16 g, F32x16 u) __attribute__((always_inline)) { return silu_times(g, u); });
+}
+void gelu_gate(float* out, const float* gate, const float* up, int count) {
+  for_lanes(
+      out, gate, up, count, [](F32x16 g, F32x16 u) __attribute__((always_inline)) { return gelu_times(g, u); });
 }
 
 void add_rows(float* y, const float* x, int count) {
-  int i = 0;
-  for (; i + 16 <= count; i += 16) store(y + i, add(load(y + i), load(x + i)));
-  if (i < count) store_first(y + i, add(load_first(y + i, count - i), load_first(x + i, count - i)), count - i);
+  for_lanes(
+      y, y, x, count, [](F32x16 a, F32x16 b) __attribute__((always_inline)) { return add(a, b); });
+}
+
+void scale_row(float* x, float factor, int count) {
+  for_lanes(
+      x, x, x, count, [=](F32x16 a, F32x16) __attribute__((always_inline)) { return mul(a, splat(factor)); });
+}
+
+void soft_cap_row(float* x, float cap, int count) {
+  for_lanes(
+      x, x, x, count, [=](F32x16 a, F32x16) __attribute__((always_inline)) { return soft_cap_lanes(a, cap); });
 }
 
 void to_half(std::uint8_t* out, const float* x, int count) {

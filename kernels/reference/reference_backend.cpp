@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 #include <vector>
 
 #include "src/base/half.h"
@@ -77,8 +78,8 @@ void put_q8_0(std::byte* block, const float* x) {
 // One cached vector as floats.
 class CachedRow {
  public:
-  CachedRow(const KvLayer& layer, const std::byte* part, int kv_head, int slot)
-      : bytes_(part + layer.offset(kv_head, slot)), type_(layer.type) {}
+  CachedRow(const KvLayer& layer, const std::byte* part, int kv_head, int place)
+      : bytes_(part + layer.offset(kv_head, place)), type_(layer.type) {}
   float operator[](int i) const {
     if (type_ == KvType::f32) {
       float value;
@@ -219,11 +220,10 @@ class ReferenceBackend final : public Backend {
     });
   }
 
-  void gated(Rows out, Rows gate, Rows up, Activation) override {
+  void gated(Rows out, Rows gate, Rows up, Activation activation) override {
     for (int i = 0; i < out.rows; ++i) {
       for (int k = 0; k < out.cols; ++k) {
-        const double g = gate.row(i)[k];
-        out.row(i)[k] = static_cast<float>(g / (1 + std::exp(-g)) * up.row(i)[k]);
+        out.row(i)[k] = static_cast<float>(activate(gate.row(i)[k], activation) * up.row(i)[k]);
       }
     }
   }
@@ -231,6 +231,18 @@ class ReferenceBackend final : public Backend {
   void add(Rows y, Rows x) override {
     for (int i = 0; i < y.rows; ++i) {
       for (int k = 0; k < y.cols; ++k) y.row(i)[k] += x.row(i)[k];
+    }
+  }
+
+  void scale(Rows x, float factor) override {
+    for (int i = 0; i < x.rows; ++i) {
+      for (int k = 0; k < x.cols; ++k) x.row(i)[k] *= factor;
+    }
+  }
+
+  void soft_cap(Rows x, float cap) override {
+    for (int i = 0; i < x.rows; ++i) {
+      for (int k = 0; k < x.cols; ++k) x.row(i)[k] = static_cast<float>(capped(x.row(i)[k], cap));
     }
   }
 
@@ -249,6 +261,15 @@ class ReferenceBackend final : public Backend {
   }
 
  private:
+  static double activate(double x, Activation activation) {
+    // 1 + tanh(u) = 2 / (1 + exp(-2u)), which loses nothing where tanh is near -1.
+    const double u =
+        activation == Activation::silu ? x / 2 : std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+    return x / (1 + std::exp(-2 * u));
+  }
+
+  static double capped(double x, double cap) { return cap * std::tanh(x / cap); }
+
   static void store(const KvLayer& layer, std::byte* to, const float* from) {
     switch (layer.type) {
       case KvType::f32:
@@ -262,36 +283,37 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  // Slots that row `row` sees, in path order.
-  static std::vector<int> visible_slots(int base, int row, const AttentionParams& params, Mask mask) {
-    std::vector<int> slots;
-    for (int slot = 0; slot < base; ++slot) slots.push_back(slot);
+  // Places that row `row` sees, in path order.
+  static std::vector<int> visible_places(int base, int row, const AttentionParams& params, Mask mask) {
+    std::vector<int> places;
+    for (int place = 0; place < base; ++place) places.push_back(place);
     for (int j = 0; j <= row; ++j) {
-      if (mask.causal() || mask.ancestors[row] >> j & 1) slots.push_back(base + j);
+      if (mask.causal() || mask.ancestors[row] >> j & 1) places.push_back(base + j);
     }
-    if (params.window > 0 && static_cast<int>(slots.size()) > params.window) {
-      slots.erase(slots.begin(), slots.end() - params.window);
+    if (params.window > 0 && static_cast<int>(places.size()) > params.window) {
+      places.erase(places.begin(), places.end() - params.window);
     }
-    return slots;
+    return places;
   }
 
   static void attend_one(Rows out, Rows queries, const KvLayer& layer, int base, const AttentionParams& params,
                          Mask mask, int row, int head, int group) {
-    const std::vector<int> slots = visible_slots(base, row, params, mask);
+    const std::vector<int> places = visible_places(base, row, params, mask);
     const float* query = queries.row(row) + head * layer.head_dim;
-    std::vector<double> weights(slots.size());
+    std::vector<double> weights(places.size());
     double top = -INFINITY, total = 0;
-    for (std::size_t j = 0; j < slots.size(); ++j) {
-      const CachedRow key(layer, layer.keys, head / group, slots[j]);
+    for (std::size_t j = 0; j < places.size(); ++j) {
+      const CachedRow key(layer, layer.keys, head / group, places[j]);
       double dot = 0;
       for (int k = 0; k < layer.head_dim; ++k) dot += double{query[k]} * key[k];
       weights[j] = dot * params.scale;
+      if (params.soft_cap > 0) weights[j] = capped(weights[j], params.soft_cap);
       top = std::max(top, weights[j]);
     }
     for (double& w : weights) total += w = std::exp(w - top);
     std::vector<double> sum(layer.head_dim);
-    for (std::size_t j = 0; j < slots.size(); ++j) {
-      const CachedRow value(layer, layer.values, head / group, slots[j]);
+    for (std::size_t j = 0; j < places.size(); ++j) {
+      const CachedRow value(layer, layer.values, head / group, places[j]);
       for (int k = 0; k < layer.head_dim; ++k) sum[k] += weights[j] / total * value[k];
     }
     float* to = out.row(row) + head * layer.head_dim;

@@ -1,6 +1,7 @@
 #include "src/arch/registry.h"
 
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "src/base/error.h"
@@ -12,7 +13,12 @@ struct Entry {
   std::string_view name;
   ModelSpec (*read)(const GgufFile&);
 };
-constexpr std::array kArchitectures{Entry{"llama", read_llama}, Entry{"qwen2", read_qwen2}};
+constexpr std::array kArchitectures{
+    Entry{"llama", read_llama},
+    Entry{"qwen2", read_qwen2},
+    Entry{"gemma2", read_gemma2},
+    Entry{"gemma3", read_gemma3},
+};
 
 // Limits far above any real model: they keep sizes inside 32-bit arithmetic before a tensor is looked at.
 constexpr std::int64_t kMaxWidth = 1 << 20, kMaxLayers = 4096, kMaxContext = 1 << 24, kMaxVocab = 1 << 24;
@@ -71,6 +77,7 @@ ModelSpec read_common_spec(const GgufFile& file) {
     fail(ErrorKind::model, "{}: {}rope: {} dimensions with base {} and norm epsilon {} are not valid", file.name(),
          prefix, spec.rope_dims, spec.rope_base, spec.norm_epsilon);
   }
+  spec.attention_scale = 1 / std::sqrt(spec.head_dim);
   refuse_rope_scaling(file, prefix);
 
   const GgufTensor* embedding = file.find(spec.embedding);

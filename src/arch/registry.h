@@ -14,5 +14,7 @@ ModelSpec read_common_spec(const GgufFile& file);
 
 ModelSpec read_llama(const GgufFile& file);
 ModelSpec read_qwen2(const GgufFile& file);
+ModelSpec read_gemma2(const GgufFile& file);
+ModelSpec read_gemma3(const GgufFile& file);
 
 }  // namespace tandem

@@ -40,7 +40,8 @@ constexpr std::size_t slot_bytes_of(KvType type, int head_dim) {
   return type == KvType::q8_0 ? elements / kKvBlock * kKvBlockBytes : elements * (type == KvType::f32 ? 4 : 2);
 }
 
-// One layer's cached keys and values, each [kv_heads, capacity, head_dim]. Keys are stored rotated.
+// One layer's cached keys and values, each [kv_heads, capacity, head_dim]. Keys are stored rotated. Places count the
+// tokens of the sequence: place p lies in slot p, or in slot p mod capacity of a ring, which forgets old places.
 struct KvLayer {
   std::byte* keys = nullptr;
   std::byte* values = nullptr;
@@ -48,9 +49,14 @@ struct KvLayer {
   int kv_heads = 0;
   int capacity = 0;  // slots
   int head_dim = 0;
+  bool ring = false;
 
+  // Whether places base .. base + rows - 1 have slots of their own.
+  bool has_room(int base, int rows) const { return base >= 0 && (ring ? 0 : base) + rows <= capacity; }
   std::size_t slot_bytes() const { return slot_bytes_of(type, head_dim); }
-  std::size_t offset(int kv_head, int slot) const {
+  // Bytes from the first key or value to the one of a place.
+  std::size_t offset(int kv_head, int place) const {
+    const int slot = ring ? place % capacity : place;
     return (static_cast<std::size_t>(kv_head) * capacity + slot) * slot_bytes();
   }
 };

@@ -9,6 +9,7 @@ using Command = std::function<int()>;
 
 // Registers a subcommand; when it is the one called, `chosen` becomes what runs it.
 void add_generate(CLI::App& program, Command& chosen);
+void add_chat(CLI::App& program, Command& chosen);
 void add_accept(CLI::App& program, Command& chosen);
 void add_check(CLI::App& program, Command& chosen);
 void add_replay(CLI::App& program, Command& chosen);

@@ -7,12 +7,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "src/base/atomic_file.h"
 #include "src/base/error.h"
 #include "src/cli/commands.h"
 #include "src/cli/prompts.h"
 #include "src/cli/terminal.h"
 #include "src/engine/report.h"
 #include "src/engine/session.h"
+#include "src/engine/session_file.h"
 
 namespace tandem {
 namespace {
@@ -20,7 +22,7 @@ namespace {
 struct Arguments {
   std::string config;
   std::vector<std::string> overrides;
-  std::string prompt, prompt_file, report_file;
+  std::string prompt, prompt_file, report_file, session_file;
   PromptChoice prompts;
   bool has_prompt = false, json = false, reference = false, quiet = false;
 };
@@ -81,7 +83,9 @@ int run_one(const Arguments& a, Session& session, const std::string& text) {
   } else {
     ids = session.encode_raw(text);
   }
+  if (!a.session_file.empty()) read_session_file(a.session_file, session);
   const GenerationResult result = answer(session, ids, session.stop_rules(&interrupted()), !a.json);
+  if (!a.session_file.empty()) write_session_file(a.session_file, session);
   if (!a.json) {
     if (!result.text.empty() && result.text.back() != '\n' && is_terminal(1)) write_stdout("\n");
     if (!a.quiet) say(fmt::format("\n{}\n", human_summary(result, session)));
@@ -165,6 +169,9 @@ int run(const Arguments& a) {
   const int sources = a.has_prompt + !a.prompt_file.empty() + !a.prompts.file.empty();
   if (sources > 1)
     fail(ErrorKind::usage, "--prompt, --prompt-file and --prompts: expected one of them, got {}", sources);
+  if (!a.session_file.empty() && !a.prompts.file.empty()) {
+    fail(ErrorKind::usage, "--session keeps the cache of one prompt; expected it without --prompts");
+  }
   Config config = load_config(a);
   std::vector<PromptRow> rows;
   std::string text;
@@ -174,6 +181,7 @@ int run(const Arguments& a) {
     text = prompt_text(a);
   }
   check_report(a);
+  if (!a.session_file.empty()) const AtomicFile probe(a.session_file);  // which is refused where none can be written
   interrupted();  // not before: Ctrl-C ends the reading of a prompt
   Session session(std::move(config), a.reference);
   warn(session.warning());
@@ -192,6 +200,8 @@ void add_generate(CLI::App& program, Command& chosen) {
       command->add_option("--prompt", a->prompt, "The prompt: a user's turn in a chat, raw text otherwise");
   command->add_option("--prompt-file", a->prompt_file, "Read the prompt from a file, byte for byte (- is stdin)");
   add_prompt_options(*command, a->prompts);
+  command->add_option("--session", a->session_file,
+                      "Keep the cache in this file: what two prompts begin with is read once");
   command->add_option("--report", a->report_file, "Write the JSON report to a file while text streams");
   command->add_flag("--json", a->json, "Print the JSON report on stdout instead of text");
   command->add_flag("--reference", a->reference, "F32 weights, activations and cache: slow, for checks");

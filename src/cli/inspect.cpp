@@ -1,6 +1,7 @@
 // tandem inspect: what a model file holds.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -45,10 +46,23 @@ std::string template_of(const ModelFile& model) {
   }
 }
 
-// Keys and values of one token in all layers; null where the type does not fit the heads.
-nlohmann::ordered_json kv_bytes_per_token(const ModelSpec& s, KvType type) {
+int sliding_layers(const ModelSpec& s) { return static_cast<int>(std::ranges::count(s.sliding, true)); }
+
+// Keys and values of one token in so many layers; null where the type does not fit the heads.
+nlohmann::ordered_json kv_bytes_per_token(const ModelSpec& s, int layers, KvType type) {
   if (!stores_heads(type, s.head_dim)) return nullptr;
-  return std::size_t{2} * s.layers * s.kv_heads * slot_bytes_of(type, s.head_dim);
+  return std::size_t{2} * static_cast<std::size_t>(layers) * s.kv_heads * slot_bytes_of(type, s.head_dim);
+}
+
+// Layers with a sliding window, whose cache stops to grow once the window and the rows of a pass are full.
+void describe_sliding(const ModelSpec& s, nlohmann::ordered_json& out) {
+  const int layers = sliding_layers(s);
+  if (layers == 0) return;
+  out["sliding_layers"] = layers;
+  out["sliding_window"] = s.window;
+  if (s.sliding_rope_base > 0) out["sliding_rope_base"] = s.sliding_rope_base;
+  out["sliding_kv_bytes_per_token_f16"] = kv_bytes_per_token(s, layers, KvType::f16);
+  out["sliding_kv_bytes_per_token_q8_0"] = kv_bytes_per_token(s, layers, KvType::q8_0);
 }
 
 nlohmann::ordered_json describe(const ModelFile& model) {
@@ -67,6 +81,7 @@ nlohmann::ordered_json describe(const ModelFile& model) {
   };
   const ModelSpec& s = model.spec;
   const Vocabulary& v = model.tokenizer->vocabulary();
+  const int growing = s.layers - sliding_layers(s);
   nlohmann::ordered_json out = {{"path", model.path()},
                                 {"name", model.file->text_or("general.name", "")},
                                 {"architecture", s.architecture},
@@ -83,12 +98,13 @@ nlohmann::ordered_json describe(const ModelFile& model) {
                                 {"embedding_rows", s.vocab},
                                 {"context", s.context},
                                 {"rope_base", s.rope_base},
-                                {"kv_bytes_per_token_f16", kv_bytes_per_token(s, KvType::f16)},
-                                {"kv_bytes_per_token_q8_0", kv_bytes_per_token(s, KvType::q8_0)},
-                                {"tokenizer", v.model + "/" + v.pre},
-                                {"adds_bos", v.add_bos},
-                                {"end_ids", end_ids(v)},
-                                {"chat_template", template_of(model)}};
+                                {"kv_bytes_per_token_f16", kv_bytes_per_token(s, growing, KvType::f16)},
+                                {"kv_bytes_per_token_q8_0", kv_bytes_per_token(s, growing, KvType::q8_0)}};
+  describe_sliding(s, out);
+  out.update({{"tokenizer", kind_of(v)},
+              {"adds_bos", v.add_bos},
+              {"end_ids", end_ids(v)},
+              {"chat_template", template_of(model)}});
   for (const auto& [name, part] : parts) out["parts"][name] = json(part);
   for (const auto& [name, part] : formats) out["formats"][name] = json(part);
   return out;
@@ -110,7 +126,7 @@ std::string table(const nlohmann::ordered_json& d, const ModelFile& model, bool 
   std::string out;
   for (const auto& [key, value] : d.items()) {
     if (!value.is_object())
-      out += fmt::format("{:<24}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+      out += fmt::format("{:<32}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   }
   for (const char* group : {"parts", "formats"}) {
     out += fmt::format("\n{:<20}{:>8}{:>16}{:>14}\n", group, "tensors", "parameters", "MB");

@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   program.footer("Example: tandem generate --config configs/quickstart.yaml --prompt \"Write a haiku about rivers.\"");
   tandem::Command chosen;
   tandem::add_generate(program, chosen);
+  tandem::add_chat(program, chosen);
   tandem::add_accept(program, chosen);
   tandem::add_check(program, chosen);
   tandem::add_replay(program, chosen);

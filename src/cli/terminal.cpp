@@ -17,11 +17,20 @@
 namespace tandem {
 namespace {
 
-std::atomic<bool> interrupt_flag{false};  // written by a signal handler, so it cannot live in an object
+// Written by signal handlers, so they cannot live in an object.
+std::atomic<bool> interrupt_flag{false};
+std::atomic<bool> terminate_flag{false};
 
 void on_interrupt(int signal) {
   interrupt_flag.store(true);
   std::signal(signal, SIG_DFL);
+}
+
+void on_repeated_interrupt(int) { interrupt_flag.store(true); }
+
+void on_terminate(int signal) {
+  terminate_flag.store(true);
+  on_interrupt(signal);
 }
 
 // 0, or the errno of the write that failed.
@@ -63,6 +72,17 @@ const std::atomic<bool>& interrupted() {
   (void)installed;
   return interrupt_flag;
 }
+
+void repeat_interrupts() {
+  interrupted();  // whose handlers these take over from
+  std::signal(SIGINT, on_repeated_interrupt);
+  std::signal(SIGTERM, on_terminate);
+  std::signal(SIGHUP, on_terminate);
+}
+
+bool take_interrupt() { return interrupt_flag.exchange(false); }
+
+bool terminated() { return terminate_flag.load(); }
 
 void request_stop() { interrupt_flag.store(true); }
 

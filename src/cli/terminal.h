@@ -13,6 +13,12 @@ const std::atomic<bool>& interrupted();
 // As if the user had pressed Ctrl-C, e.g. when the reader of stdout has gone.
 void request_stop();
 
+// From now on Ctrl-C, as often as it comes, only sets interrupted(), until take_interrupt() clears it. SIGTERM and
+// SIGHUP set it too, once; then terminated() stays true.
+void repeat_interrupts();
+bool take_interrupt();  // whether one came since the last call
+bool terminated();
+
 bool is_terminal(int descriptor);  // 0 stdin, 1 stdout, 2 stderr
 
 // Writes bytes to stdout at once. False when the reader has gone; throws Error(file) for any other failure, e.g. a full

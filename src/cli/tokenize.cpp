@@ -19,8 +19,7 @@ struct Arguments {
 };
 
 int run(const Arguments& a) {
-  const std::unique_ptr<GgufFile> file = GgufFile::open(model_argument(a.model));
-  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(read_vocabulary(*file), file->name());
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(model_argument(a.model));
   const std::string text = read_all_stdin();
   const Specials specials = a.special ? Specials::parse : Specials::literal;
   const std::vector<TokenId> ids = a.bos ? tokenizer->encode_prompt(text, specials) : tokenizer->encode(text, specials);
@@ -39,7 +38,8 @@ int run(const Arguments& a) {
 void add_tokenize(CLI::App& program, Command& chosen) {
   auto a = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("tokenize", "Token ids of the text on stdin");
-  command->add_option("--model", a->model, "GGUF file, or its bare name in the model folder")->required();
+  command->add_option("--model", a->model, "GGUF file, or its bare name in the model folder; or a tokenizer.model file")
+      ->required();
   command->add_flag("--special", a->special, "Text that spells a control token becomes that token");
   command->add_flag("--bos", a->bos, "Begin with the begin-of-sequence token when the model asks for one");
   command->add_flag("--json", a->json, "Print {\"ids\": [..], \"pieces\": [..]}");

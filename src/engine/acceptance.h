@@ -80,6 +80,10 @@ class NotingPolicy final : public LengthPolicy {
   void observe_seconds(double propose, double pass, int rows) override {
     policy_->observe_seconds(propose, pass, rows);
   }
+  bool allow_trial(const DraftQuestion& step, int reads) override { return policy_->allow_trial(step, reads); }
+  void observe_trial(DraftSource source, double confidence, bool came) override {
+    policy_->observe_trial(source, confidence, came);
+  }
   void reset() override { policy_->reset(); }
   std::string_view name() const override { return policy_->name(); }
 

@@ -241,6 +241,12 @@ RuntimeConfig read_runtime(const Options& section) {
   constexpr std::int64_t kMostPrefillRows = 8192;
   runtime.prefill_chunk = static_cast<int>(
       section.integer("prefill_chunk", 512, 1, kMostPrefillRows, "Prompt tokens that go through the model at once."));
+  runtime.context_full = section.choice(
+      "context_full", "stop", {"stop", "drop_oldest_turns"},
+      "What tandem chat does when the next turn and room for its answer (stop.max_tokens, but at most half the "
+      "context) "
+      "do not fit: stop keeps all turns, refuses one that does not fit and ends an answer where the context is full; "
+      "drop_oldest_turns forgets the oldest turns with their answers, never the system prompt.");
   return runtime;
 }
 
@@ -370,10 +376,11 @@ std::string to_yaml(const Config& config) {
   yaml += stop_yaml(config.stop);
   yaml += fmt::format("prompt:\n  chat: {}\n  system: {}\n", or_null(config.prompt.chat),
                       text_or_null(config.prompt.system));
-  yaml +=
-      fmt::format("runtime:\n  backend: {}\n  threads: {}\n  kv_cache: {}\n  prefill_chunk: {}\n",
-                  config.runtime.backend, config.runtime.threads == 0 ? "auto" : fmt::to_string(config.runtime.threads),
-                  name_of(config.runtime.kv_cache), config.runtime.prefill_chunk);
+  yaml += fmt::format(
+      "runtime:\n  backend: {}\n  threads: {}\n  kv_cache: {}\n  prefill_chunk: {}\n"
+      "  context_full: {}\n",
+      config.runtime.backend, config.runtime.threads == 0 ? "auto" : fmt::to_string(config.runtime.threads),
+      name_of(config.runtime.kv_cache), config.runtime.prefill_chunk, config.runtime.context_full);
   return yaml;
 }
 

@@ -58,6 +58,7 @@ struct RuntimeConfig {
   int threads = 0;  // 0 = auto
   KvType kv_cache = KvType::f16;
   int prefill_chunk = 512;
+  std::string context_full = "stop";  // stop, drop_oldest_turns
 };
 
 struct Config {

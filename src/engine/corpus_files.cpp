@@ -78,10 +78,12 @@ class Listing {
 
 // Everything that decides which ids a text becomes.
 std::string identity_of(const Vocabulary& vocabulary) {
-  std::string text = fmt::format("{}\n{}\n{}\n", vocabulary.model, vocabulary.pre, vocabulary.size());
+  std::string text = fmt::format("{}\n{}\n{}\n{} {}\n", vocabulary.model, vocabulary.pre, vocabulary.size(),
+                                 vocabulary.add_space_prefix, vocabulary.remove_extra_spaces);
   for (const std::string& token : vocabulary.tokens) text.append(token).push_back('\0');
   for (const TokenType type : vocabulary.types) text.push_back(static_cast<char>(type));
   for (const std::string& merge : vocabulary.merges) text.append(merge).push_back('\0');
+  for (const float score : vocabulary.scores) text += fmt::format("{} ", score);
   return text_sha256(text);
 }
 

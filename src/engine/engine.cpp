@@ -28,7 +28,7 @@ Engine::Engine(EngineParts parts)
   context_.reserve(cache_.capacity() + kMaxTreeNodes);
 }
 
-int Engine::start(std::span<const TokenId> prompt) {
+int Engine::start(std::span<const TokenId> prompt, std::uint32_t dropped) {
   const int length = static_cast<int>(prompt.size());
   if (length == 0) fail(ErrorKind::input, "prompt: expected at least 1 token, got none");
   if (length >= cache_.capacity()) {
@@ -37,10 +37,10 @@ int Engine::start(std::span<const TokenId> prompt) {
   }
   const std::span<const TokenId> held = context_.tokens().first(cache_.size());
   const auto [mine, theirs] = std::mismatch(held.begin(), held.end(), prompt.begin(), prompt.end());
-  const int kept = std::min(static_cast<int>(mine - held.begin()), length - 1);
-  cache_.truncate(kept);
+  const int kept = cache_.truncate(std::min(static_cast<int>(mine - held.begin()), length - 1));
   context_.clear();
   context_.push(prompt);
+  context_.set_dropped(dropped);
   metrics_ = {};
   tree_ = nullptr;
   drafter_->begin();
@@ -130,7 +130,7 @@ std::span<const TokenId> Engine::step(int wanted) {
     verdict_ = verifier_->verify(tree, logits_, sampler_, context_);
     record_logprobs();
   } catch (...) {  // a row without a usable number: the proposal's rows must not pass for committed ones
-    cache_.truncate(base);
+    cache_.keep_path(base, {});
     throw;
   }
   {
@@ -151,15 +151,21 @@ std::span<const TokenId> Engine::step(int wanted) {
 void Engine::cut(int count) {
   const ScopedSeconds timer(metrics_.seconds.rollback, clock_);
   context_.pop(count);
-  cache_.truncate(std::min(cache_.size(), context_.size()));
+  [[maybe_unused]] const int held = cache_.truncate(std::min(cache_.size(), context_.size()));  // start() asks again
   metrics_.cut += count;
   metrics_.generated -= count;
 }
 
 void Engine::reset() {
   context_.clear();
-  cache_.truncate(0);
+  cache_.clear();
   drafter_->reset();
+}
+
+void Engine::restore(std::span<const TokenId> tokens, int lost, std::span<const std::byte> layers) {
+  reset();
+  cache_.restore(static_cast<int>(tokens.size()), lost, layers);
+  context_.push(tokens);
 }
 
 double Engine::measure_pass(int rows) {
@@ -173,7 +179,7 @@ double Engine::measure_pass(int rows) {
   logits_ = target_.forward({tokens_, positions_, ancestors_, std::span(rows_).first(static_cast<std::size_t>(rows))},
                             cache_);
   const double seconds = clock_.seconds() - start;
-  cache_.truncate(base);
+  cache_.keep_path(base, {});
   return seconds;
 }
 

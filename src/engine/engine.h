@@ -32,9 +32,10 @@ class Engine {
   explicit Engine(EngineParts parts);
 
   // Begins a sequence with this prompt. The longest prefix that the cache already holds is kept (all but the last id at
-  // most), the rest is rolled back. Returns how many ids were kept. Throws Error(input) for an empty prompt, or one of
-  // capacity or more ids.
-  int start(std::span<const TokenId> prompt);
+  // most), the rest is rolled back; nothing is kept when sliding windows have moved on too far (KvCache::truncate).
+  // Returns how many ids were kept. `dropped`: tokens of the conversation that left the context before this prompt,
+  // which count for the positions of noise. Throws Error(input) for an empty prompt, or one of capacity or more ids.
+  int start(std::span<const TokenId> prompt, std::uint32_t dropped = 0);
   // Prefills one more chunk. False when the whole prompt is in the cache.
   bool prefill_chunk();
   // Draws the first token from the prompt's last row; it becomes the pending token.
@@ -53,6 +54,9 @@ class Engine {
   void cut(int count);
   // Forgets the sequence: the next prompt is prefilled from its first token.
   void reset();
+  // Goes on from a sequence of another engine over the same target: its tokens and what KvCache::restore() takes of its
+  // cache. At most capacity tokens. A start() must follow.
+  void restore(std::span<const TokenId> tokens, int lost, std::span<const std::byte> layers);
 
   int room() const { return cache_.capacity() - context_.size(); }  // tokens that still fit into the context
   const Context& context() const { return context_; }

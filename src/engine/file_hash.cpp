@@ -11,20 +11,45 @@
 namespace tandem {
 namespace {
 
-std::string sha256(const void* data, std::size_t size) {
+void require(int status) {
+  if (status != 1) fail(ErrorKind::file, "SHA-256 is not available in this build of OpenSSL");
+}
+
+std::string sha256(std::span<const std::byte> bytes) {
+  Sha256 digest;
+  digest.add(bytes);
+  return digest.hex();
+}
+
+}  // namespace
+
+struct Sha256::State {
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  std::unique_ptr<EVP_MD_CTX, Free> context{EVP_MD_CTX_new()};
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  require(state_->context ? EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) : 0);
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::add(std::span<const std::byte> bytes) {
+  require(EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()));
+}
+
+std::string Sha256::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
   unsigned length = 0;
-  if (EVP_Digest(data, size, bytes.data(), &length, EVP_sha256(), nullptr) != 1) {
-    fail(ErrorKind::file, "SHA-256 is not available in this build of OpenSSL");
-  }
+  require(EVP_DigestFinal_ex(state_->context.get(), bytes.data(), &length));
   std::string hex;
   for (unsigned i = 0; i < length; ++i) hex += fmt::format("{:02x}", bytes[i]);
   return hex;
 }
 
-}  // namespace
-
-std::string text_sha256(std::string_view text) { return sha256(text.data(), text.size()); }
+std::string text_sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
 
 std::string file_sha256(const std::string& path) {
   constexpr const char* kMemory = "hashes.json";
@@ -36,7 +61,7 @@ std::string file_sha256(const std::string& path) {
     return (*known)["sha256"];
   }
   const MappedFile mapped(path);
-  const std::string hex = sha256(mapped.bytes().data(), mapped.bytes().size());
+  const std::string hex = sha256(mapped.bytes());
   memory[file.path] = {{"size", file.size}, {"time", file.nanoseconds_since_1970}, {"sha256", hex}};
   write_user_cache(kMemory, memory);
   return hex;

@@ -22,12 +22,13 @@ std::string_view name_of(StopReason reason) {
   return "none";
 }
 
-Generation::Generation(Engine& engine, const Tokenizer& tokenizer, std::span<const TokenId> prompt, StopRules rules)
+Generation::Generation(Engine& engine, const Tokenizer& tokenizer, std::span<const TokenId> prompt, StopRules rules,
+                       std::uint32_t dropped)
     : engine_(engine),
       rules_(std::move(rules)),
       stream_(tokenizer, rules_.end_ids, rules_.strings),
       start_seconds_(engine_.clock().seconds()) {
-  result_.cached_tokens = engine_.start(prompt);
+  result_.cached_tokens = engine_.start(prompt, dropped);
   result_.prompt_tokens = static_cast<int>(prompt.size());
 }
 
@@ -67,6 +68,7 @@ bool Generation::accept(std::span<const TokenId> committed) {
     result_.ids.push_back(committed[i]);
     if (!engine_.logprobs().empty()) result_.logprobs.push_back(engine_.logprobs()[i]);
     const auto match = stream_.push(committed[i]);
+    origins_.push_back({stream_.text().size(), source_of(i)});
     const bool full = static_cast<int>(result_.ids.size()) >= rules_.max_tokens;
     if (match || full) {
       const int behind = static_cast<int>(committed.size() - i) - 1;
@@ -77,6 +79,12 @@ bool Generation::accept(std::span<const TokenId> committed) {
   }
   if (engine_.room() == 0) finish(StopReason::context);
   return !finished_;
+}
+
+// The last token of a step is the target's own; those before it are the accepted path below the pending token.
+DraftSource Generation::source_of(std::size_t committed) const {
+  const std::span<const int> path = engine_.last_verdict().path();
+  return committed + 1 < path.size() ? engine_.last_tree().source(path[committed + 1]) : DraftSource::none;
 }
 
 void Generation::finish(StopReason reason) {

@@ -36,10 +36,17 @@ struct GenerationResult {
   Metrics metrics;
 };
 
+// Which part of an answer's text a token wrote, and what drafted it.
+struct TextOrigin {
+  std::size_t end;     // bytes of the text up to and with this token
+  DraftSource source;  // of an accepted draft; none: the target's own draw
+};
+
 class Generation {
  public:
-  // Begins with this prompt; see Engine::start for errors. Everything passed outlives the generation.
-  Generation(Engine& engine, const Tokenizer& tokenizer, std::span<const TokenId> prompt, StopRules rules);
+  // Begins with this prompt; see Engine::start for `dropped` and for errors. Everything passed outlives the generation.
+  Generation(Engine& engine, const Tokenizer& tokenizer, std::span<const TokenId> prompt, StopRules rules,
+             std::uint32_t dropped = 0);
 
   // Prefills one chunk. False when done, cancelled or out of time: go on with advance(). `prefilled()` of
   // `prompt_tokens` are in the cache.
@@ -53,17 +60,22 @@ class Generation {
   // Text that is certain by now and was not taken before.
   std::string take_text();
 
+  // Of each token so far, in order.
+  std::span<const TextOrigin> origins() const { return origins_; }
+
   // Complete once advance() has returned false.
   const GenerationResult& result() const { return result_; }
 
  private:
   bool accept(std::span<const TokenId> committed);
+  DraftSource source_of(std::size_t committed) const;
   bool before_step();
   void finish(StopReason reason);
 
   Engine& engine_;
   StopRules rules_;
   TextStream stream_;
+  std::vector<TextOrigin> origins_;
   double start_seconds_;
   double first_token_seconds_ = 0;
   GenerationResult result_;

@@ -9,9 +9,15 @@
 
 namespace tandem {
 
-// The tokenizer's data from GGUF metadata. Throws Error(model) for missing or inconsistent keys (token ids out of
-// range, list lengths that differ).
+// The tokenizer's data from GGUF metadata. What a file may leave out: pre (then none), token_type (special ids are
+// control tokens, <0x00>.. bytes), the special ids (SentencePiece: <s> at 1 and </s> at 2), add_bos_token (true for
+// SentencePiece and llama-bpe where there is a BOS), add_space_prefix (true), remove_extra_whitespaces (false). Throws
+// Error(model) for other missing keys and inconsistent ones (token ids out of range, list lengths that differ).
 Vocabulary read_vocabulary(const GgufFile& file);
+
+// The tokenizer of a GGUF file, or of a `tokenizer.model` file of SentencePiece. Errors as make_tokenizer() and the
+// readers of both formats.
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path);
 
 struct ModelFile {
   std::unique_ptr<GgufFile> file;

@@ -104,7 +104,7 @@ std::span<const float> DraftRecorder::feed(std::span<const TokenId> tokens) {
 }
 
 void DraftRecorder::begin(std::span<const TokenId> prompt, RecordedAnswer& answer) {
-  cache_.truncate(0);
+  cache_.clear();
   answer.draft.emplace_back();  // nothing is drafted for the first token
   answer.branches.emplace_back();
   path_.clear();
@@ -142,7 +142,7 @@ void DraftRecorder::note(const Context& before, TokenId committed, RecordedAnswe
   if (token == committed) return;
   const int size = cache_.size();
   answer.branches.back() = branch(path_, token, answer);
-  cache_.truncate(size);
+  cache_.keep_path(size, {});
 }
 
 RecordedBranch DraftRecorder::branch(Context& context, TokenId wrong, RecordedAnswer& answer) {
@@ -168,7 +168,7 @@ void DraftRecorder::time_passes(RecordedAnswer& answer) {
     const double start = now_seconds();
     feed(std::span<const TokenId>(any_).first(static_cast<std::size_t>(rows)));
     const double seconds = now_seconds() - start;
-    cache_.truncate(size);
+    cache_.keep_path(size, {});
     return static_cast<float>(seconds);
   };
   for (const int rows : kTimedRows) {

@@ -194,7 +194,7 @@ Json settings_json(const Session& session) {
                    {"config_hash", text_sha256(effective)},
                    {"target", model_json(session.target(), kv)},
                    {"draft", session.draft() ? model_json(*session.draft(), session.draft_kv_type()) : Json(nullptr)},
-                   {"tokenizer", session.tokenizer().vocabulary().model + "/" + session.tokenizer().vocabulary().pre},
+                   {"tokenizer", kind_of(session.tokenizer().vocabulary())},
                    {"template", session.chat() ? Json(session.template_name()) : Json(nullptr)},
                    {"backend", session.backend().name()},
                    {"threads", session.backend().threads()},
@@ -273,6 +273,15 @@ std::string human_totals(const std::vector<GenerationResult>& results) {
   return text;
 }
 
+std::string turn_summary(const GenerationResult& r, const Session& session) {
+  std::string text = fmt::format("{} tokens", r.ids.size());
+  if (r.decode_tokens_per_second) text += fmt::format(", {:.1f} tokens/s", *r.decode_tokens_per_second);
+  if (const auto rate = acceptance(r.metrics)) text += fmt::format(", {:.0f} % of drafts accepted", 100 * *rate);
+  text += fmt::format("; read {} of {} prompt tokens", r.prompt_tokens - r.cached_tokens, r.prompt_tokens);
+  text += fmt::format("; context {} of {}", r.prompt_tokens + static_cast<int>(r.ids.size()), session.context());
+  return text + "; " + reason_sentence(r, session);
+}
+
 std::string explanation(const GenerationResult& r, const Session& session) {
   const Metrics& m = r.metrics;
   if (session.config().draft.kind == "none") return "plain decoding: nothing was drafted";
@@ -293,7 +302,9 @@ std::string explanation(const GenerationResult& r, const Session& session) {
 
 std::string human_summary(const GenerationResult& r, const Session& session) {
   const Metrics& m = r.metrics;
-  std::string text = fmt::format("prompt: {} tokens in {:.2f} s", r.prompt_tokens, m.seconds.prefill);
+  std::string text = fmt::format("prompt: {} tokens", r.prompt_tokens);
+  if (r.cached_tokens > 0) text += fmt::format(" ({} cached)", r.cached_tokens);
+  text += fmt::format(" in {:.2f} s", m.seconds.prefill);
   if (m.seconds.prefill > 0)
     text += fmt::format(" ({:.0f} tokens/s)", (r.prompt_tokens - r.cached_tokens) / m.seconds.prefill);
   if (r.ttft_seconds) text += fmt::format(", first token after {:.2f} s", *r.ttft_seconds);

@@ -24,6 +24,9 @@ nlohmann::ordered_json settings_json(const Session& session);
 // A few lines for a person, without a final newline.
 std::string human_summary(const GenerationResult& result, const Session& session);
 
+// One short line on an answer of a chat, without a final newline.
+std::string turn_summary(const GenerationResult& result, const Session& session);
+
 // One line on several answers together, without a final newline.
 std::string human_totals(const std::vector<GenerationResult>& results);
 

@@ -37,7 +37,7 @@ std::vector<RowCost> measure_row_costs(Transformer& model, const std::vector<int
       const double start = now_seconds();
       pass(rows[i], logits_rows(rows[i]));
       if (repeat >= 0) seconds[i].push_back(now_seconds() - start);
-      cache.truncate(context);
+      cache.keep_path(context, {});
       if (progress)
         progress((repeat + 1) * static_cast<int>(rows.size()) + static_cast<int>(i),
                  (repeats + 1) * static_cast<int>(rows.size()));
@@ -69,7 +69,7 @@ double seconds_of_one_row(Transformer& model, KvCache& cache) {
   const double start = now_seconds();
   pass(model, cache, 1);
   const double seconds = now_seconds() - start;
-  cache.truncate(size);
+  cache.keep_path(size, {});
   return seconds;
 }
 

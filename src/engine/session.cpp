@@ -228,11 +228,15 @@ std::vector<TokenId> Session::encode_raw(std::string_view text) const {
 }
 
 std::vector<TokenId> Session::encode_chat(std::vector<ChatMessage> messages) const {
-  if (!template_) fail(ErrorKind::input, "{}: a chat needs prompt.chat true", target_.file->name());
   const bool brings_system = !messages.empty() && messages.front().role == "system";
   if (!config_.prompt.system.empty() && !brings_system) {
     messages.insert(messages.begin(), {"system", config_.prompt.system});
   }
+  return encode_messages(messages);
+}
+
+std::vector<TokenId> Session::encode_messages(const std::vector<ChatMessage>& messages) const {
+  if (!template_) fail(ErrorKind::input, "{}: a chat needs prompt.chat true", target_.file->name());
   return tandem::encode_chat(*target_.tokenizer, template_->render(messages));
 }
 
@@ -247,6 +251,18 @@ std::string Session::marker_warning(std::string_view text) const {
     }
   }
   return {};
+}
+
+std::string Session::warning() const {
+  std::string warning = corpus_ ? corpus_->warning() : "";
+  if (!template_) return warning;
+  const std::vector<std::string> unknown = unknown_markers(*template_, *target_.tokenizer);
+  if (unknown.empty()) return warning;
+  if (!warning.empty()) warning += "; ";
+  return warning + fmt::format(
+                       "{}: its chat template writes {}, no single token of its vocabulary, which the model "
+                       "will read as plain text",
+                       target_.file->name(), fmt::join(unknown, " and "));
 }
 
 StopRules Session::stop_rules(const std::atomic<bool>* cancel) const {

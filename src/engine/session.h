@@ -48,6 +48,9 @@ class Session {
   std::vector<TokenId> encode_raw(std::string_view text) const;
   // Ids of a chat; the configured system prompt comes first unless `messages` brings its own.
   std::vector<TokenId> encode_chat(std::vector<ChatMessage> messages) const;
+  // Ids of a chat of exactly these messages, as the template renders them. Throws Error(input) without a template, and
+  // as that does.
+  std::vector<TokenId> encode_messages(const std::vector<ChatMessage>& messages) const;
   bool chat() const { return template_ != nullptr; }  // prompts are user turns
   // A sentence when a raw text that will become a user's turn already holds the template's markers; empty = none.
   std::string marker_warning(std::string_view text) const;
@@ -55,6 +58,7 @@ class Session {
   StopRules stop_rules(const std::atomic<bool>* cancel = nullptr) const;
 
   Engine& engine() { return *engine_; }
+  const Engine& engine() const { return *engine_; }
   // The choice that gives the session's own engine, for callers to change.
   EngineChoice configured_engine() const { return engine_for(config_); }
   // The choice that gives an engine as `config` says, which may differ from the session's own in drafts (but not in
@@ -84,7 +88,7 @@ class Session {
   // What drafts may continue beside the sequence; nothing without draft.corpus, or where no n-gram drafts are made.
   const std::optional<CorpusUse>& corpus() const { return corpus_; }
   // What the user should know of the loading; empty = nothing.
-  std::string warning() const { return corpus_ ? corpus_->warning() : ""; }
+  std::string warning() const;
   // The costs of this session's models, whether or not it had a use for them: saved ones, or measured now.
   CostTable pass_costs() const;
   std::string template_name() const { return template_ ? std::string(template_->name()) : ""; }

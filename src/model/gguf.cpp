@@ -158,6 +158,12 @@ std::vector<std::int64_t> GgufFile::integers(std::string_view key) const {
   return out;
 }
 
+const std::vector<double>& GgufFile::reals(std::string_view key) const {
+  const auto* numbers = impl_->find_array<double>(key);
+  if (!numbers) impl_->fail_type(key, "an array of floats", impl_->find(key));
+  return *numbers;
+}
+
 const std::vector<GgufTensor>& GgufFile::tensors() const { return impl_->directory.tensors; }
 
 const GgufTensor* GgufFile::find(std::string_view tensor) const {

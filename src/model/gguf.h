@@ -54,6 +54,7 @@ class GgufFile {
   bool boolean_or(std::string_view key, bool fallback) const;
   const std::vector<std::string>& texts(std::string_view key) const;
   std::vector<std::int64_t> integers(std::string_view key) const;  // any integer element type
+  const std::vector<double>& reals(std::string_view key) const;
 
   const std::vector<GgufTensor>& tensors() const;  // in file order
   const GgufTensor* find(std::string_view tensor) const;

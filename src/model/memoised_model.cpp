@@ -60,7 +60,7 @@ void MemoisedModel::compute(Prefix prefix) {
   const std::size_t most = std::min(path_.size(), wanted_.size() - 1);
   const auto same = std::mismatch(path_.begin(), path_.begin() + static_cast<std::ptrdiff_t>(most), wanted_.begin());
   path_.erase(same.first, path_.end());
-  cache_.truncate(static_cast<int>(path_.size()));
+  path_.resize(static_cast<std::size_t>(cache_.truncate(static_cast<int>(path_.size()))));
   while (path_.size() < wanted_.size()) {
     const std::size_t done = path_.size();
     const std::size_t rows = std::min(wanted_.size() - done, static_cast<std::size_t>(max_rows()));

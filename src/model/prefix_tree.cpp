@@ -37,7 +37,7 @@ PrefixTree::PrefixTree(int context) : slots_(std::make_unique<Slots>(context)) {
 PrefixTree::~PrefixTree() = default;
 
 KvCache PrefixTree::make_cache(int capacity) const {
-  return KvCache(slots_->spec, capacity, KvType::f32, *slots_->backend);
+  return KvCache(slots_->spec, capacity, KvType::f32, *slots_->backend, capacity);
 }
 
 Prefix PrefixTree::held(const KvCache& cache, int slot) {

@@ -25,23 +25,30 @@ Transformer::Transformer(ModelSpec spec, const GgufFile& file, Backend& backend,
       max_positions_(std::min(max_positions, spec_.context)),
       weights_(load_weights(file, spec_, backend, options)) {
   if (weights_.head_table) {
-    trimmed_head_ = std::make_unique<TrimmedHead>(weights_.head_tokens, *weights_.head_table, backend_, max_positions_);
+    trimmed_head_ = std::make_unique<TrimmedHead>(weights_.head_tokens, *weights_.head_table, backend_, max_positions_,
+                                                  static_cast<float>(spec_.final_soft_cap));
   }
   const std::size_t floats = 2 * spec_.width + 2 * spec_.query_width() + 2 * spec_.kv_width() + 2 * spec_.ffn;
   scratch_ = backend_.allocate(floats * max_rows_ * sizeof(float) + 8 * 64);
   logits_ = backend_.allocate(static_cast<std::size_t>(spec_.vocab) * kMaxTreeNodes * sizeof(float));
 
+  rope_ = make_rope(spec_.rope_base);
+  if (spec_.sliding_rope_base > 0) sliding_rope_ = make_rope(spec_.sliding_rope_base);
+}
+
+std::unique_ptr<Buffer> Transformer::make_rope(double rope_base) const {
   const int half = spec_.rope_dims / 2;
-  rope_ = backend_.allocate(static_cast<std::size_t>(2) * max_positions_ * half * sizeof(float));
-  float* cos = reinterpret_cast<float*>(rope_->data());
+  std::unique_ptr<Buffer> rope = backend_.allocate(static_cast<std::size_t>(2) * max_positions_ * half * sizeof(float));
+  float* cos = reinterpret_cast<float*>(rope->data());
   float* sin = cos + static_cast<std::size_t>(max_positions_) * half;
   for (int i = 0; i < half; ++i) {
-    const double frequency = std::pow(spec_.rope_base, -2.0 * i / spec_.rope_dims);
+    const double frequency = std::pow(rope_base, -2.0 * i / spec_.rope_dims);
     for (std::size_t position = 0; position < static_cast<std::size_t>(max_positions_); ++position) {
       cos[position * half + i] = static_cast<float>(std::cos(position * frequency));
       sin[position * half + i] = static_cast<float>(std::sin(position * frequency));
     }
   }
+  return rope;
 }
 
 Transformer::Activations Transformer::activations(int rows) const {
@@ -63,15 +70,17 @@ Transformer::Activations Transformer::activations(int rows) const {
   return a;
 }
 
-RopeTable Transformer::rope_table() const {
-  const float* cos = reinterpret_cast<const float*>(rope_->data());
+RopeTable Transformer::rope_table(int layer) const {
+  Buffer& rope = sliding_rope_ && spec_.slides(layer) ? *sliding_rope_ : *rope_;
+  const float* cos = reinterpret_cast<const float*>(rope.data());
   return {cos, cos + static_cast<std::size_t>(max_positions_) * (spec_.rope_dims / 2), spec_.rope_dims,
           spec_.rope_style};
 }
 
 void Transformer::check(const Batch& batch, const KvCache& cache) const {
   const int rows = static_cast<int>(batch.tokens.size());
-  if (rows < 1 || rows > max_rows_) fail(ErrorKind::input, "forward: {} rows, expected 1..{}", rows, max_rows_);
+  const int most = std::min(max_rows_, cache.max_rows());
+  if (rows < 1 || rows > most) fail(ErrorKind::input, "forward: {} rows, expected 1..{}", rows, most);
   if (cache.size() + rows > cache.capacity()) {
     fail(ErrorKind::input, "forward: {} cached tokens and {} rows exceed the context of {}", cache.size(), rows,
          cache.capacity());
@@ -116,6 +125,7 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   if (trace_ != nullptr) trace_->stages.clear();
 
   backend_.embed(a.hidden, *weights_.embedding, batch.tokens);
+  if (spec_.embedding_scale != 1) backend_.scale(a.hidden, static_cast<float>(spec_.embedding_scale));
   record("embedding", a.hidden);
   backend_.rms_norm(a.normed, a.hidden, *weights_.layers[0].attention_norm, spec_.norm_epsilon);
   for (int i = 0; i < spec_.layers; ++i) {
@@ -133,9 +143,15 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   const Weight& head = weights_.head();
   const Rows logits{reinterpret_cast<float*>(logits_->data()), wanted, head.rows, head.rows};
   backend_.matmul(std::array{Projection{logits, &head, nullptr}}, last);
+  if (spec_.final_soft_cap > 0) backend_.soft_cap(logits, static_cast<float>(spec_.final_soft_cap));
   record("logits", logits);
   if (trimmed_head_) return trimmed_head_->expand(logits, last);
   return {backend_.download(logits), spec_.vocab};
+}
+
+void Transformer::norm_heads(Rows rows, const Weight& gain) {
+  const Rows heads{rows.data, rows.rows * (rows.cols / gain.cols), gain.cols, gain.cols};
+  backend_.rms_norm(heads, heads, gain, spec_.norm_epsilon);
 }
 
 void Transformer::record(std::string_view stage, Rows rows) {
@@ -151,24 +167,38 @@ void Transformer::record(std::string_view stage, Rows rows) {
   }
 }
 
-// Takes `normed` from the layer before and leaves it for the one after, so that every sum but the last is fused with a
-// norm. The last one's norm needs only the rows whose logits are wanted.
-void Transformer::layer(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a) {
+// From `normed` to `normed`.
+void Transformer::attend(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a) {
   const LayerWeights& w = weights_.layers[index];
   backend_.matmul(std::array{Projection{a.query, w.query.get(), w.query_bias.get()},
                              Projection{a.key, w.key.get(), w.key_bias.get()},
                              Projection{a.value, w.value.get(), w.value_bias.get()}},
                   a.normed);
-  backend_.rope(a.query, spec_.head_dim, batch.positions, rope_table());
-  backend_.rope(a.key, spec_.head_dim, batch.positions, rope_table());
+  if (w.query_norm) {
+    norm_heads(a.query, *w.query_norm);
+    norm_heads(a.key, *w.key_norm);
+  }
+  backend_.rope(a.query, spec_.head_dim, batch.positions, rope_table(index));
+  backend_.rope(a.key, spec_.head_dim, batch.positions, rope_table(index));
   backend_.store_kv(kv, base, a.key, a.value);
-  const AttentionParams params{.scale = static_cast<float>(1.0 / std::sqrt(spec_.head_dim))};
+  const AttentionParams params{.scale = static_cast<float>(spec_.attention_scale),
+                               .window = spec_.window_of(index),
+                               .soft_cap = static_cast<float>(spec_.attention_soft_cap)};
   backend_.attention(a.attended, a.query, kv, base, params, {batch.ancestors});
   backend_.matmul(std::array{Projection{a.normed, w.attention_output.get(), nullptr}}, a.attended);
+  if (w.post_attention_norm) backend_.rms_norm(a.normed, a.normed, *w.post_attention_norm, spec_.norm_epsilon);
+}
+
+// Takes `normed` from the layer before and leaves it for the one after, so that every sum but the last is fused with a
+// norm. The last one's norm needs only the rows whose logits are wanted.
+void Transformer::layer(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a) {
+  const LayerWeights& w = weights_.layers[index];
+  attend(index, kv, base, batch, a);
   backend_.add_rms_norm(a.normed, a.hidden, a.normed, *w.ffn_norm, spec_.norm_epsilon);
 
   backend_.gated_matmul({a.gate, w.gate.get(), nullptr}, {a.up, w.up.get(), nullptr}, a.normed, spec_.activation);
   backend_.matmul(std::array{Projection{a.normed, w.down.get(), nullptr}}, a.gate);
+  if (w.post_ffn_norm) backend_.rms_norm(a.normed, a.normed, *w.post_ffn_norm, spec_.norm_epsilon);
   if (index + 1 == spec_.layers) {
     backend_.add(a.hidden, a.normed);
   } else {

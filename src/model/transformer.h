@@ -33,15 +33,20 @@ class Transformer final : public LanguageModel {
   int max_positions() const override { return max_positions_; }
   Backend& backend() const { return backend_; }
 
-  KvCache make_cache(int capacity, KvType type) const override { return KvCache(spec_, capacity, type, backend_); }
+  KvCache make_cache(int capacity, KvType type) const override {
+    return KvCache(spec_, capacity, type, backend_, max_rows_);
+  }
 
  private:
   struct Activations;  // views into scratch_ for a number of rows
   void check(const Batch& batch, const KvCache& cache) const;
+  void attend(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a);
   void layer(int index, const KvLayer& kv, int base, const Batch& batch, const Activations& a);
+  void norm_heads(Rows rows, const Weight& gain);  // of whole rows, heads side by side
   void record(std::string_view stage, Rows rows);
   Activations activations(int rows) const;
-  RopeTable rope_table() const;
+  RopeTable rope_table(int layer) const;
+  std::unique_ptr<Buffer> make_rope(double rope_base) const;  // cos then sin, each [max_positions, rope_dims / 2]
 
   ModelSpec spec_;
   Backend& backend_;
@@ -51,7 +56,7 @@ class Transformer final : public LanguageModel {
   std::unique_ptr<TrimmedHead> trimmed_head_;  // null: the head has a row for each token
   std::unique_ptr<Buffer> scratch_;
   std::unique_ptr<Buffer> logits_;
-  std::unique_ptr<Buffer> rope_;  // cos then sin, each [max_positions, rope_dims / 2]
+  std::unique_ptr<Buffer> rope_, sliding_rope_;  // of make_rope(); the latter null where all layers share one
   ForwardTrace* trace_ = nullptr;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 namespace tandem {
@@ -24,12 +25,14 @@ float dot(std::span<const float> a, std::span<const float> b) {
 
 }  // namespace
 
-TrimmedHead::TrimmedHead(std::span<const TokenId> tokens, const Weight& table, Backend& backend, int positions)
+TrimmedHead::TrimmedHead(std::span<const TokenId> tokens, const Weight& table, Backend& backend, int positions,
+                         float soft_cap)
     : tokens_(tokens),
       table_(table),
       backend_(backend),
       vocab_(static_cast<std::size_t>(table.rows)),
       width_(static_cast<std::size_t>(table.cols)),
+      soft_cap_(soft_cap),
       has_row_(vocab_),
       text_rows_(kTextRows * width_),
       looked_up_(backend.allocate(width_ * sizeof(float))) {
@@ -86,8 +89,9 @@ Logits TrimmedHead::expand(Rows logits, Rows hidden) {
   const std::span<const float> input = backend_.download(hidden);
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < text_tokens_.size(); ++i) {
+      const float logit = dot(input.subspan(row * width_, width_), text_row(i));
       logits_[row * vocab_ + static_cast<std::size_t>(text_tokens_[i])] =
-          dot(input.subspan(row * width_, width_), text_row(i));
+          soft_cap_ > 0 ? soft_cap_ * std::tanh(logit / soft_cap_) : logit;
     }
   }
   return {std::span(logits_).first(rows * vocab_), table_.rows};

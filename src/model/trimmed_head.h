@@ -18,15 +18,16 @@ class TrimmedHead {
   static constexpr int kTextRows = 1024;
 
   // `tokens`: of the rows chosen at load, ascending. `table`: all rows, [vocab, width], for lookup. `positions`: length
-  // of text for which memory is taken at once. All three outlive this.
-  TrimmedHead(std::span<const TokenId> tokens, const Weight& table, Backend& backend, int positions);
+  // of text for which memory is taken at once. `soft_cap`: of the logits, 0 = none. The first three outlive this.
+  TrimmedHead(std::span<const TokenId> tokens, const Weight& table, Backend& backend, int positions,
+              float soft_cap = 0);
 
   // Gives rows to the tokens of this text, each below the vocabulary's size, and to those of no other. Linear in what
   // was added since the last call when the text has only grown.
   void follow(std::span<const TokenId> text);
 
-  // From the logits of the rows chosen at load, [rows, tokens], and the head's input, [rows, width], to [rows, vocab].
-  // Valid until the next call.
+  // From the logits of the rows chosen at load, capped, [rows, tokens], and the head's input, [rows, width], to [rows,
+  // vocab]. Valid until the next call.
   Logits expand(Rows logits, Rows hidden);
 
   // Tokens that have a row besides those chosen at load, in no order.
@@ -41,6 +42,7 @@ class TrimmedHead {
   const Weight& table_;
   Backend& backend_;
   std::size_t vocab_, width_;
+  float soft_cap_;
   std::vector<bool> has_row_;          // by token
   std::vector<TokenId> text_;          // what follow() has seen
   std::vector<TokenId> text_tokens_;   // at most kTextRows

@@ -91,11 +91,19 @@ LayerWeights load_layer(Loader& load, const ModelSpec& spec, int layer) {
     w.key_bias = load.vector(prefix + "attn_k.bias", spec.kv_width());
     w.value_bias = load.vector(prefix + "attn_v.bias", spec.kv_width());
   }
+  if (spec.qk_norm) {
+    w.query_norm = load.vector(prefix + "attn_q_norm.weight", spec.head_dim);
+    w.key_norm = load.vector(prefix + "attn_k_norm.weight", spec.head_dim);
+  }
   w.attention_output = load.matrix(prefix + "attn_output.weight", spec.width, spec.query_width());
   w.ffn_norm = load.vector(prefix + "ffn_norm.weight", spec.width);
   w.gate = load.matrix(prefix + "ffn_gate.weight", spec.ffn, spec.width);
   w.up = load.matrix(prefix + "ffn_up.weight", spec.ffn, spec.width);
   w.down = load.matrix(prefix + "ffn_down.weight", spec.width, spec.ffn);
+  if (spec.post_norms) {
+    w.post_attention_norm = load.vector(prefix + "post_attention_norm.weight", spec.width);
+    w.post_ffn_norm = load.vector(prefix + "post_ffw_norm.weight", spec.width);
+  }
   return w;
 }
 
@@ -107,7 +115,8 @@ std::size_t Weights::bytes_per_pass() const {
   std::size_t bytes = bytes_of(output_norm) + head().bytes;
   for (const LayerWeights& l : layers) {
     for (const auto* w : {&l.attention_norm, &l.query, &l.key, &l.value, &l.query_bias, &l.key_bias, &l.value_bias,
-                          &l.attention_output, &l.ffn_norm, &l.gate, &l.up, &l.down}) {
+                          &l.query_norm, &l.key_norm, &l.attention_output, &l.post_attention_norm, &l.ffn_norm, &l.gate,
+                          &l.up, &l.down, &l.post_ffn_norm}) {
       bytes += bytes_of(*w);
     }
   }

@@ -14,10 +14,13 @@ struct LayerWeights {
   std::unique_ptr<Weight> attention_norm;                    // [1, width]
   std::unique_ptr<Weight> query, key, value;                 // [query_width | kv_width, width]
   std::unique_ptr<Weight> query_bias, key_bias, value_bias;  // [1, query_width | kv_width], null without biases
+  std::unique_ptr<Weight> query_norm, key_norm;              // [1, head_dim], one for all heads; null without
   std::unique_ptr<Weight> attention_output;                  // [width, query_width]
+  std::unique_ptr<Weight> post_attention_norm;               // [1, width], null without
   std::unique_ptr<Weight> ffn_norm;                          // [1, width]
   std::unique_ptr<Weight> gate, up;                          // [ffn, width]
   std::unique_ptr<Weight> down;                              // [width, ffn]
+  std::unique_ptr<Weight> post_ffn_norm;                     // [1, width], null without
 };
 
 // How a model may be made cheaper than its file, for drafting: both change its logits.

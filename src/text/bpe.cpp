@@ -30,31 +30,8 @@ std::array<int, kAlphabetEnd> invert(const std::array<char32_t, 256>& alphabet) 
   return bytes;
 }
 
-// Ids that merging may give: a control token is never the meaning of plain text, an unused one has no meaning.
-bool mergeable(TokenType type) {
-  return type == TokenType::normal || type == TokenType::user_defined || type == TokenType::byte;
-}
-
 std::uint64_t pair_key(TokenId left, TokenId right) {
   return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
-}
-
-void check_id(std::string_view where, std::string_view key, const std::optional<TokenId>& id, int size) {
-  if (id && (*id < 0 || *id >= size)) {
-    fail(ErrorKind::model, "{}: {}: expected an id below {}, got {}", where, key, size, *id);
-  }
-}
-
-Vocabulary checked(Vocabulary vocabulary, std::string_view where) {
-  if (vocabulary.tokens.empty()) fail(ErrorKind::model, "{}: tokenizer.ggml.tokens: expected tokens, got none", where);
-  if (vocabulary.types.size() != vocabulary.tokens.size()) {
-    fail(ErrorKind::model, "{}: tokenizer.ggml.token_type: expected {} entries, one a token, got {}", where,
-         vocabulary.tokens.size(), vocabulary.types.size());
-  }
-  check_id(where, "tokenizer.ggml.bos_token_id", vocabulary.bos, vocabulary.size());
-  check_id(where, "tokenizer.ggml.eos_token_id", vocabulary.eos, vocabulary.size());
-  check_id(where, "tokenizer.ggml.eot_token_id", vocabulary.eot, vocabulary.size());
-  return vocabulary;
 }
 
 }  // namespace
@@ -86,7 +63,7 @@ struct BpeTokenizer::Boundary {
 };
 
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, std::string_view where)
-    : vocabulary_(checked(std::move(vocabulary), where)),
+    : vocabulary_(std::move(vocabulary)),
       pretokenizer_(vocabulary_.pre, where),
       user_defined_(vocabulary_, Spelled::user_defined),
       all_specials_(vocabulary_, Spelled::all) {
@@ -94,7 +71,7 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, std::string_view where)
   read_merges(where);
   if (!pretokenizer_.whole_pieces_first()) return;
   for (TokenId id = 0; id < vocabulary_.size(); ++id) {
-    if (mergeable(vocabulary_.types[id])) whole_pieces_.emplace(bytes(id, false), id);
+    if (is_text(vocabulary_.types[id])) whole_pieces_.emplace(bytes(id, false), id);
   }
 }
 
@@ -127,7 +104,7 @@ void BpeTokenizer::read_merges(std::string_view where) {
   std::unordered_map<std::string_view, TokenId> ids;
   ids.reserve(vocabulary_.tokens.size());
   for (TokenId id = 0; id < vocabulary_.size(); ++id) {
-    if (mergeable(vocabulary_.types[id])) ids.emplace(vocabulary_.tokens[id], id);
+    if (is_text(vocabulary_.types[id])) ids.emplace(vocabulary_.tokens[id], id);
   }
   const std::array<char32_t, 256> alphabet = make_alphabet();
   for (int byte = 0; byte < 256; ++byte) {
@@ -163,11 +140,11 @@ void BpeTokenizer::read_merges(std::string_view where) {
 
 std::string_view BpeTokenizer::bytes(TokenId id, bool show_control) const {
   if (id < 0 || id >= vocabulary_.size()) return {};
-  if (!show_control && !mergeable(vocabulary_.types[id])) return {};
+  if (!show_control && !is_text(vocabulary_.types[id])) return {};
   return std::string_view(text_).substr(offsets_[id], offsets_[id + 1] - offsets_[id]);
 }
 
-std::vector<TokenId> BpeTokenizer::encode(std::string_view bytes, Specials specials) const {
+std::vector<TokenId> BpeTokenizer::encode(std::string_view bytes, Specials specials, Place) const {
   std::vector<TokenId> ids;
   Scratch scratch;
   encode_all(bytes, specials == Specials::parse ? all_specials_ : user_defined_, scratch, ids);
@@ -177,7 +154,7 @@ std::vector<TokenId> BpeTokenizer::encode(std::string_view bytes, Specials speci
 // No pattern looks back, so splitting goes on from the end of any piece as from the start of a text. What more text can
 // change are the last piece, a contraction of up to three pieces ('ll), white space in front of either, and what may
 // become part of a token that is recognised by its spelling.
-OpenEncoding BpeTokenizer::encode_open(std::string_view bytes) const {
+OpenEncoding BpeTokenizer::encode_open(std::string_view bytes, Place) const {
   constexpr std::size_t kOpenPieces = 3;
   OpenEncoding out;
   std::vector<Boundary> boundaries;

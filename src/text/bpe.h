@@ -15,14 +15,14 @@ namespace tandem {
 
 class BpeTokenizer : public Tokenizer {
  public:
-  // `where` (a file name) begins error messages. Throws Error(model) when the parts of the vocabulary do not fit
-  // together or its pre-tokenizer is unknown.
+  // Takes what require_consistent() lets through. `where` (a file name) begins error messages. Throws Error(model) for
+  // malformed merges and for a pre-tokenizer it does not know.
   BpeTokenizer(Vocabulary vocabulary, std::string_view where);
 
   // Bytes that are not UTF-8 are merged among themselves. A byte for which the vocabulary has no token (SmolLM2 lacks
   // 21 of them) is encoded as U+FFFD, or left out if that has none either.
-  std::vector<TokenId> encode(std::string_view bytes, Specials specials) const override;
-  OpenEncoding encode_open(std::string_view bytes) const override;
+  std::vector<TokenId> encode(std::string_view bytes, Specials specials, Place place) const override;
+  OpenEncoding encode_open(std::string_view bytes, Place place) const override;
   std::string_view bytes(TokenId id, bool show_control) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 

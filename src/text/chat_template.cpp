@@ -22,15 +22,15 @@ std::uint64_t hash_of(std::string_view text) {  // FNV-1a
   return hash;
 }
 
-// Where a word between angle or square brackets that could mark a turn begins in `text`, and its length; 0: nowhere.
+// Where a word in angle brackets that looks like a control token (<|im_end|>, <end_of_turn>) begins in `text`, and its
+// length; 0: nowhere. Plain words such as <think> or [INST] are no tokens of many models that use them.
 std::pair<std::size_t, std::size_t> find_marker(std::string_view text, std::size_t from) {
-  for (std::size_t begin = text.find_first_of("<[", from); begin != std::string_view::npos;
-       begin = text.find_first_of("<[", begin + 1)) {
-    const std::size_t end = text.find(text[begin] == '<' ? '>' : ']', begin);
-    const std::size_t blank = text.find_first_of(" \n\t<[", begin + 1);
-    if (end != std::string_view::npos && end > begin + 2 && end < blank && end - begin < 40) {
-      return {begin, end + 1 - begin};
-    }
+  for (std::size_t begin = text.find('<', from); begin != std::string_view::npos; begin = text.find('<', begin + 1)) {
+    const std::size_t end = text.find_first_of("> \n\t<", begin + 1);
+    if (end == std::string_view::npos || text[end] != '>' || end - begin > 60) continue;
+    const std::string_view word = text.substr(begin, end + 1 - begin);
+    const bool marked = word.find('|') != std::string_view::npos || word.find("\uff5c") != std::string_view::npos;
+    if (marked || word.find("_of_") != std::string_view::npos) return {begin, word.size()};
   }
   return {0, 0};
 }
@@ -46,8 +46,7 @@ class JinjaTemplate : public ChatTemplate {
     if (!setting_.clock) setting_.clock = jinja::local_time;
   }
 
-  using ChatTemplate::render;
-  std::vector<ChatSegment> render(const ChatRequest& request) const override {
+  std::vector<ChatSegment> render_request(const ChatRequest& request) const override {
     check(request);
     const jinja::MarkedText text =
         template_.render([&](jinja::Runtime& runtime) { return variables(runtime, request); }, setting_.clock);
@@ -163,7 +162,7 @@ std::vector<ChatSegment> ChatTemplate::render(const std::vector<ChatMessage>& me
   for (const ChatMessage& message : messages) {
     request.messages.push_back({{"role", message.role}, {"content", message.content}});
   }
-  return render(request);
+  return render_request(request);
 }
 
 TemplateSetting template_setting(const Tokenizer& tokenizer) {
@@ -216,7 +215,15 @@ std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<C
     }
   }
   encode_run();
-  return ids;
+  return tokenizer.with_bos(std::move(ids));
+}
+
+std::vector<std::string> unknown_markers(const ChatTemplate& chat, const Tokenizer& tokenizer) {
+  std::vector<std::string> unknown;
+  for (std::string& marker : chat.markers()) {
+    if (tokenizer.encode(marker, Specials::parse, Place::goes_on).size() != 1) unknown.push_back(std::move(marker));
+  }
+  return unknown;
 }
 
 }  // namespace tandem

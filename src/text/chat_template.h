@@ -37,7 +37,7 @@ class ChatTemplate {
   virtual ~ChatTemplate() = default;
   // The prompt that asks for the assistant's next turn. Throws Error(input), with the template's line, where the
   // template refuses the messages or a role is unknown, Error(model) where it needs what is not supported.
-  virtual std::vector<ChatSegment> render(const ChatRequest& request) const = 0;
+  virtual std::vector<ChatSegment> render_request(const ChatRequest& request) const = 0;
   std::vector<ChatSegment> render(const std::vector<ChatMessage>& messages) const;
   // Strings that mark turns; a raw prompt that already holds one deserves a warning.
   virtual std::vector<std::string> markers() const = 0;
@@ -60,7 +60,11 @@ std::unique_ptr<ChatTemplate> make_chat_template(std::string_view jinja_text, st
 std::string text_of(const std::vector<ChatSegment>& segments);
 
 // Ids of a rendered chat: control tokens of template text are parsed, message text never is; plain text of template and
-// message between two parsed control tokens is tokenized as one run.
+// message between two parsed control tokens is tokenized as one run. BOS is in front when the model asks for one, once.
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<ChatSegment>& segments);
+
+// The template's markers that are not one token each: to such a model they are plain text, so that the template was
+// made for another.
+std::vector<std::string> unknown_markers(const ChatTemplate& chat, const Tokenizer& tokenizer);
 
 }  // namespace tandem

@@ -21,14 +21,19 @@ bool wanted(const Vocabulary& vocabulary, TokenId id, Spelled spelled) {
       return type == TokenType::user_defined;
     case Spelled::control:
       return type == TokenType::control;
+    case Spelled::marks:
     case Spelled::all:
       break;
   }
-  return type == TokenType::user_defined || type == TokenType::control || type == TokenType::unknown ||
-         std::find(kEndMarks.begin(), kEndMarks.end(), vocabulary.tokens[id]) != kEndMarks.end();
+  return (type == TokenType::user_defined && spelled == Spelled::all) || type == TokenType::control ||
+         type == TokenType::unknown || is_end_mark(vocabulary.tokens[id]);
 }
 
 }  // namespace
+
+bool is_end_mark(std::string_view token) {
+  return std::find(kEndMarks.begin(), kEndMarks.end(), token) != kEndMarks.end();
+}
 
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, Spelled spelled) {
   for (TokenId id = 0; id < vocabulary.size(); ++id) {

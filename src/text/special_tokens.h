@@ -13,8 +13,12 @@ namespace tandem {
 enum class Spelled {
   user_defined,  // plain text that the model wants whole: recognised in any text
   control,       // control tokens only: what template text is searched for
-  all            // both, plus unknown tokens and end marks that the file forgot to mark
+  marks,         // those, unknown tokens, and end marks that the file forgot to mark
+  all            // marks and user-defined ones
 };
+
+// Whether this is one of the texts by which models mark the end of an answer or a turn, as `<|im_end|>`.
+bool is_end_mark(std::string_view token);
 
 class SpecialTokens {
  public:

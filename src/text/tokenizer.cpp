@@ -1,49 +1,50 @@
 #include "src/text/tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "src/base/error.h"
 #include "src/text/bpe.h"
+#include "src/text/sentencepiece.h"
+#include "src/text/special_tokens.h"
 #include "src/text/vocabulary_pair.h"
 
 namespace tandem {
-namespace {
 
-constexpr std::array<std::string_view, 5> kEndNames = {"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>",
-                                                       "<end_of_turn>"};
-
-}  // namespace
-
-std::vector<TokenId> Tokenizer::encode_prompt(std::string_view bytes, Specials specials) const {
-  std::vector<TokenId> ids = encode(bytes, specials);
+std::vector<TokenId> Tokenizer::with_bos(std::vector<TokenId> ids) const {
   const Vocabulary& words = vocabulary();
   if (words.add_bos && words.bos && (ids.empty() || ids.front() != *words.bos)) ids.insert(ids.begin(), *words.bos);
   return ids;
 }
 
-std::string Tokenizer::decode(const std::vector<TokenId>& ids, bool show_control) const {
+std::string Tokenizer::decode(const std::vector<TokenId>& ids, bool show_control, Place place) const {
   std::string text;
-  for (const TokenId id : ids) text += bytes(id, show_control);
+  for (const TokenId id : ids) {
+    std::string_view more = bytes(id, show_control);
+    const bool control = vocabulary().is_control(id);  // text begins anew behind it
+    if (place == Place::begins && adds_space() && !control && more.starts_with(' ')) more.remove_prefix(1);
+    text += more;
+    place = control ? Place::begins : Place::goes_on;
+  }
   return text;
 }
 
 std::unique_ptr<Tokenizer> make_tokenizer(Vocabulary vocabulary, std::string_view where) {
-  if (vocabulary.model != "gpt2") {
-    fail(ErrorKind::model, "{}: tokenizer.ggml.model: expected gpt2 (byte-level BPE), got \"{}\"", where,
-         vocabulary.model);
-  }
-  return std::make_unique<BpeTokenizer>(std::move(vocabulary), where);
+  require_consistent(vocabulary, where);
+  if (vocabulary.model == "gpt2") return std::make_unique<BpeTokenizer>(std::move(vocabulary), where);
+  if (vocabulary.model == "llama") return std::make_unique<SentencePieceTokenizer>(std::move(vocabulary), where);
+  fail(ErrorKind::model,
+       "{}: tokenizer.ggml.model: expected gpt2 (byte-level BPE) or llama (SentencePiece BPE), got \"{}\"", where,
+       vocabulary.model);
 }
 
 std::vector<TokenId> end_ids(const Vocabulary& vocabulary) {
   std::vector<TokenId> ids;
   if (vocabulary.eos) ids.push_back(*vocabulary.eos);
   if (vocabulary.eot) ids.push_back(*vocabulary.eot);
+  if (vocabulary.eom) ids.push_back(*vocabulary.eom);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
-    if (vocabulary.types[id] != TokenType::control) continue;
-    if (std::find(kEndNames.begin(), kEndNames.end(), vocabulary.tokens[id]) != kEndNames.end()) ids.push_back(id);
+    if (vocabulary.types[id] == TokenType::control && is_end_mark(vocabulary.tokens[id])) ids.push_back(id);
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());

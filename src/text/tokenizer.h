@@ -11,8 +11,11 @@ namespace tandem {
 
 enum class Specials { literal, parse };  // whether text that spells a control token becomes that token
 
+// Whether bytes begin a text or go on with one: some models put a space in front of a text.
+enum class Place { begins, goes_on };
+
 // Ids of a text that may go on, and how many of them stay whatever follows: for any bytes `more`, the ids of
-// text + more are the first `settled_ids` and then those of text[settled_bytes..] + more.
+// text + more are the first `settled_ids` and then those of text[settled_bytes..] + more, which goes on.
 struct OpenEncoding {
   std::vector<TokenId> ids;
   std::size_t settled_ids = 0, settled_bytes = 0;
@@ -22,11 +25,18 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Ids of any bytes (UTF-8 or not); never throws for content. Adds no BOS. Linear time in the length of the text.
-  virtual std::vector<TokenId> encode(std::string_view bytes, Specials specials) const = 0;
+  // Ids of any bytes (UTF-8 or not); never throws for content. Adds no BOS. The time is that of sorting the text: a
+  // little more than linear. What follows a control token begins a text.
+  virtual std::vector<TokenId> encode(std::string_view bytes, Specials specials, Place place) const = 0;
+  std::vector<TokenId> encode(std::string_view bytes, Specials specials) const {
+    return encode(bytes, specials, Place::begins);
+  }
 
   // encode() of plain text (Specials::literal) that may go on.
-  virtual OpenEncoding encode_open(std::string_view bytes) const = 0;
+  virtual OpenEncoding encode_open(std::string_view bytes, Place place) const = 0;
+
+  // Whether a text that begins is encoded with a space more in front of it, which its tokens then hold.
+  virtual bool adds_space() const { return false; }
 
   // The bytes of one token, as they go into output text. Control tokens give their own spelling when `show_control`,
   // else nothing. Ids outside the vocabulary give nothing.
@@ -35,17 +45,23 @@ class Tokenizer {
   virtual const Vocabulary& vocabulary() const = 0;
 
   // Ids with BOS in front when the model asks for one and the ids do not start with it already.
-  std::vector<TokenId> encode_prompt(std::string_view bytes, Specials specials) const;
+  std::vector<TokenId> with_bos(std::vector<TokenId> ids) const;
+  std::vector<TokenId> encode_prompt(std::string_view bytes, Specials specials) const {
+    return with_bos(encode(bytes, specials));
+  }
 
-  std::string decode(const std::vector<TokenId>& ids, bool show_control = false) const;
+  // The bytes of tokens that go on with a text, as a stream of them gives it. Of tokens that begin one, less the space
+  // that adds_space() put there.
+  std::string decode(const std::vector<TokenId>& ids, bool show_control = false, Place place = Place::goes_on) const;
 };
 
 // Picks the tokenizer for `vocabulary.model` and `vocabulary.pre`; `where` (a file name) begins error messages.
-// Throws Error(model) for a kind or pre-tokenizer it does not know, naming those it does.
+// Throws Error(model) for a kind or pre-tokenizer it does not know, naming those it does, and for a vocabulary whose
+// parts do not fit together.
 std::unique_ptr<Tokenizer> make_tokenizer(Vocabulary vocabulary, std::string_view where);
 
-// End-of-sequence and end-of-turn ids of a model: eos, eot, and the control tokens that chat models use as end marks
-// (<|im_end|>, <|endoftext|>, <|eot_id|>, <|end|>, <end_of_turn>), where the vocabulary marks them control. Ascending.
+// Ids that end an answer: eos, eot, eom, and the control tokens that models use as end marks (is_end_mark), where the
+// vocabulary marks them control. Ascending.
 std::vector<TokenId> end_ids(const Vocabulary& vocabulary);
 
 // Throws Error(model) unless draft and target vocabularies agree token by token. Ids past the shorter vocabulary are

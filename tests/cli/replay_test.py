@@ -59,7 +59,8 @@ class Replay(TandemTest):
         self.assertEqual([(p["kind"], p["length"], p["min_probability"]) for p in rows],
                          [("none", 0, 0), ("ngram", "auto", 0), ("ngram", 3, 0), ("ngram", "auto", 0.9),
                           ("ngram", 3, 0.9)])
-        self.assertEqual((rows[0]["over_plain"], rows[0]["acceptance_rate"]), (1, None))
+        self.assertAlmostEqual(rows[0]["over_plain"], 1, places=12)  # the same seconds, added up in another order
+        self.assertIsNone(rows[0]["acceptance_rate"])
 
     def test_bad_input_is_named(self):
         self.succeed(*self.recording("--limit", "1", "--lengths", "1", tokens=8))

@@ -99,6 +99,24 @@ TEST(AutoLength, UselessDraftOfManyConfidencesIsFoundOutWithinAShortAnswer) {
   }
 }
 
+// What a draft foretells of a prompt's beginning decides whether it reads the rest.
+TEST(AutoLength, TrialOfADraftTellsWhatItsConfidencesAreWorth) {
+  const auto reads_on = [](bool useful, double confidence) {
+    AutoLength policy(measured_costs().model(), kNodes, 0, true);
+    policy.begin_step({200, kMaxTreeNodes, 150});
+    DraftQuestion step{1, 1, 1, -1, DraftSource::model, 0, 150};
+    EXPECT_TRUE(policy.allow_trial(step, 24));
+    for (int i = 0; i < 15; ++i) policy.observe_trial(DraftSource::model, confidence, useful && i < 15 * confidence);
+    step.feed = 126;
+    return policy.allow_draft_step(step);
+  };
+  EXPECT_TRUE(reads_on(true, 0.9));
+  EXPECT_TRUE(reads_on(true, 0.3));
+  EXPECT_FALSE(reads_on(false, 0.9));
+  EXPECT_FALSE(reads_on(false, 0.5));
+  EXPECT_TRUE(reads_on(false, 0.05)) << "it never said that it knew";
+}
+
 TEST(AutoLength, PerfectDraftReachesTheMaximum) {
   for (const Costs& costs : {measured_costs(), steep_costs(), tiled_costs(0.2)}) {
     const double best = BestPolicy(costs, alike(1), kNodes).tokens_a_second();

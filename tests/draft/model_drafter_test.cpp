@@ -500,6 +500,70 @@ TEST(ModelDrafter, SkipsALongUnreadTextWhereThePolicyWantsIt) {
   EXPECT_EQ(drafter.cache().size(), 21);
 }
 
+// Takes what a trial tells.
+class Trier final : public LengthPolicy {
+ public:
+  void begin_step(const DraftBudget&) override {}
+  bool allow_draft_step(const DraftQuestion& question) override {
+    feeds.push_back(question.feed);
+    return question.depth <= 2 && question.siblings == 0;
+  }
+  bool allow_row(const DraftQuestion& question) override { return question.siblings == 0; }
+  bool allow_trial(const DraftQuestion& step, int reads) override {
+    EXPECT_EQ(step.depth, 1);
+    this->reads.push_back(reads);
+    return true;
+  }
+  void observe_trial(DraftSource, double confidence, bool came) override { told.emplace_back(confidence, came); }
+  void observe(const TokenTree&, const Verdict&) override {}
+  std::string_view name() const override { return "trier"; }
+  std::vector<int> feeds, reads;
+  std::vector<std::pair<double, bool>> told;
+};
+
+TEST(ModelDrafter, TriesItselfOnTheBeginningOfAPromptOnce) {
+  TinyModel tiny;
+  ModelDrafter drafter = make_drafter(tiny, 0);
+  // A text that the model itself goes on with half of the time, so that some of it is foretold.
+  Context context = random_context(9);
+  std::mt19937_64 random(3);
+  while (context.size() < 60) {
+    const TokenTree& tree = propose(drafter, context, 1);
+    context.push(random() % 2 == 0 ? tree.token(1) : random_tokens(random, 1).front());
+  }
+  std::vector<std::pair<double, bool>> expected;
+  for (int row = ModelDrafter::kTrialBegins; row + 1 < ModelDrafter::kTrialTokens; ++row) {
+    KvCache cache = tiny.model.make_cache(512, KvType::f16);
+    const std::vector<float> logits =
+        feed(tiny.model, cache, context.tokens().first(static_cast<std::size_t>(row + 1)));
+    const auto best = std::max_element(logits.begin(), logits.end());
+    expected.emplace_back(std::exp(*best - log_sum_exp(logits)), best - logits.begin() == context.tokens()[row + 1]);
+  }
+  EXPECT_THAT(expected, testing::Contains(testing::Field(&std::pair<double, bool>::second, true)));
+  EXPECT_THAT(expected, testing::Contains(testing::Field(&std::pair<double, bool>::second, false)));
+
+  drafter.reset();
+  for (const int reads : {ModelDrafter::kTrialTokens, 0}) {  // the second time the cache knows them
+    Trier policy;
+    drafter.begin();
+    for (int round = 0; round < 3; ++round) {
+      const TokenTree& tree = drafter.propose(context, policy);
+      ASSERT_NO_FATAL_FAILURE(expect_cache_follows(tiny, drafter, context, tree, true));
+      commit(context, tree, 1, 5);
+    }
+    EXPECT_THAT(policy.reads, testing::ElementsAre(reads));
+    EXPECT_EQ(policy.told, expected);
+    EXPECT_EQ(policy.feeds.front(), reads > 0 ? 60 - reads : 60 - 60 + 1);
+    context.pop(context.size() - 60);
+  }
+  Context short_one = random_context(ModelDrafter::kTrialTokens, 4);
+  Trier policy;
+  drafter.begin();
+  commit(short_one, drafter.propose(short_one, policy), 1, 5);
+  drafter.propose(short_one, policy);
+  EXPECT_THAT(policy.reads, testing::IsEmpty()) << "read at once, and never again";
+}
+
 TEST(ModelDrafter, ASeedGivesTheSameProposalsAndAnotherSeedOthers) {
   TinyModel tiny;
   const auto run = [&](std::uint64_t seed) {

@@ -107,7 +107,7 @@ class SimulatedText {
         bool allowed = policy.allow_draft_step(question);
         if (!allowed && feed > 2 * kReadAfresh) {  // as the model drafter does
           question.feed = feed = kReadAfresh;
-          question.skips = true;
+          question.partial = true;
           allowed = policy.allow_draft_step(question);
         }
         if (!allowed) break;

@@ -255,6 +255,7 @@ TEST_F(ConfigKeys, ValuesOutsideTheRangeNamePlaceKeyLimitAndValue) {
       {"runtime.threads", "257", "auto or integer 1..256"},
       {"runtime.kv_cache", "16", "f32, f16 or q8_0"},
       {"runtime.prefill_chunk", "0", "integer 1.."},
+      {"runtime.context_full", "drop", "stop or drop_oldest_turns"},
   };
   for (const auto& [key, value, limit] : cases) {
     const std::string shown = value[0] == '[' ? value.substr(1, value.size() - 2) : value;
@@ -606,6 +607,7 @@ Config random_config(std::mt19937& random, const std::string& target, const std:
   config.runtime.threads = static_cast<int>(below(257));
   config.runtime.kv_cache = kKvTypes[below(3)];
   config.runtime.prefill_chunk = 1 + static_cast<int>(below(8192));
+  config.runtime.context_full = below(2) == 0 ? "stop" : "drop_oldest_turns";
   return config;
 }
 
@@ -641,6 +643,7 @@ void expect_same_settings(const Config& a, const Config& b) {
   EXPECT_EQ(a.runtime.threads, b.runtime.threads);
   EXPECT_EQ(a.runtime.kv_cache, b.runtime.kv_cache);
   EXPECT_EQ(a.runtime.prefill_chunk, b.runtime.prefill_chunk);
+  EXPECT_EQ(a.runtime.context_full, b.runtime.context_full);
 }
 
 TEST_F(ConfigYaml, RandomSettingsReadBackUnchanged) {
@@ -676,7 +679,8 @@ TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
           "  logit_bias: {}\n  logprobs: 0\n"
           "stop:\n  max_tokens: 512\n  strings: []\n  token_ids: []\n  time_limit_seconds: null\n"
           "prompt:\n  chat: null\n  system: null\n"
-          "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n");
+          "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n"
+          "  context_full: stop\n");
 }
 
 TEST(ConfigDocumentation, CoversTheTableInItsOrder) {
@@ -688,16 +692,17 @@ TEST(ConfigDocumentation, CoversTheTableInItsOrder) {
     EXPECT_TRUE(doc.help.ends_with('.')) << doc.key;
   }
   EXPECT_THAT(
-      keys, ElementsAre(
-                "target.model", "target.context", "draft.kind", "draft.model", "draft.context", "draft.length",
-                "draft.max_nodes", "draft.min_probability", "draft.kv_cache", "draft.head_rows", "draft.head_ranking",
-                "draft.quantize", "draft.retokenize", "draft.corpus", "draft.ngram.min_match", "draft.ngram.max_match",
-                "verify.rule", "verify.lossy", "sampling.temperature", "sampling.top_k", "sampling.top_p",
-                "sampling.min_p", "sampling.seed", "sampling.repetition_penalty", "sampling.presence_penalty",
-                "sampling.frequency_penalty", "sampling.penalty_window", "sampling.logit_bias", "sampling.logprobs",
-                "stop.max_tokens", "stop.strings", "stop.token_ids", "stop.time_limit_seconds", "constraint.grammar",
-                "constraint.json_schema", "constraint.json", "constraint.regex", "constraint.choices", "prompt.chat",
-                "prompt.system", "runtime.backend", "runtime.threads", "runtime.kv_cache", "runtime.prefill_chunk"));
+      keys,
+      ElementsAre("target.model", "target.context", "draft.kind", "draft.model", "draft.context", "draft.length",
+                  "draft.max_nodes", "draft.min_probability", "draft.kv_cache", "draft.head_rows", "draft.head_ranking",
+                  "draft.quantize", "draft.retokenize", "draft.corpus", "draft.ngram.min_match",
+                  "draft.ngram.max_match", "verify.rule", "verify.lossy", "sampling.temperature", "sampling.top_k",
+                  "sampling.top_p", "sampling.min_p", "sampling.seed", "sampling.repetition_penalty",
+                  "sampling.presence_penalty", "sampling.frequency_penalty", "sampling.penalty_window",
+                  "sampling.logit_bias", "sampling.logprobs", "stop.max_tokens", "stop.strings", "stop.token_ids",
+                  "stop.time_limit_seconds", "constraint.grammar", "constraint.json_schema", "constraint.json",
+                  "constraint.regex", "constraint.choices", "prompt.chat", "prompt.system", "runtime.backend",
+                  "runtime.threads", "runtime.kv_cache", "runtime.prefill_chunk", "runtime.context_full"));
 }
 
 Config read_file(const std::string& name) {

@@ -45,11 +45,12 @@ struct RigOptions {
 // A target and a draft that often agrees with it, on one backend.
 class Rig {
  public:
-  // `kv`: type of both caches; unset: the backend's own.
-  explicit Rig(const std::string& backend = "reference", int threads = 1, std::optional<KvType> kv = {})
-      : target_(options(backend, 0, kv), backend, threads),
-        draft_(options(backend, 0.3, kv), backend, threads),
-        cheap_draft_(options(backend, 0.3, kv), backend, threads, 128, cheap_weights()),
+  // `kv`: type of both caches; unset: the backend's own. `architecture`: of target and draft.
+  explicit Rig(const std::string& backend = "reference", int threads = 1, std::optional<KvType> kv = {},
+               const std::string& architecture = "qwen2")
+      : target_(options(backend, 0, kv, architecture), backend, threads),
+        draft_(options(backend, 0.3, kv, architecture), backend, threads),
+        cheap_draft_(options(backend, 0.3, kv, architecture), backend, threads, 128, cheap_weights()),
         foreign_draft_(foreign_options(backend, kv), backend, threads),
         kv_type_(kv.value_or(target_.backend->preferred_kv_type())) {}
 
@@ -161,8 +162,10 @@ class Rig {
   }
 
  private:
-  static TinyOptions options(const std::string& backend, double noise, std::optional<KvType> kv) {
+  static TinyOptions options(const std::string& backend, double noise, std::optional<KvType> kv,
+                             const std::string& architecture = "qwen2") {
     TinyOptions options;
+    options.architecture = architecture;
     options.width = options.ffn = 32;
     options.heads = 2;
     options.kv_heads = 1;

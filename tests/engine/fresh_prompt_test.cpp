@@ -74,6 +74,14 @@ TEST_P(FreshPrompt, IsAnsweredAsByAFreshEngine) {
       {"another", random_prompt(4, 12)},
       {"its beginning", {whole.begin(), whole.begin() + 7}},
       {"what goes on from the last", longer},
+      {"a long one", random_prompt(5, 40)},
+      {"its end",
+       [] {
+         auto p = random_prompt(5, 40);
+         p.erase(p.begin(), p.begin() + 9);
+         return p;
+       }()},
+      {"the long one again", random_prompt(5, 40)},
       {"the first again", repeating}};
   int drafted = 0;
   for (const bool reset : {false, true}) {

@@ -10,6 +10,7 @@
 #include "src/base/error.h"
 #include "src/engine/report.h"
 #include "tests/engine/session_models.h"
+#include "tests/text/smollm2_template.h"
 
 namespace tandem::test {
 namespace {
@@ -124,6 +125,19 @@ TEST_P(SessionTest, CorpusIsDraftedFromAndReported) {
     EXPECT_FALSE(session({std::string("draft.kind=") + kind, "draft.corpus=" + text}).corpus()) << kind;
   }
   EXPECT_EQ(session().warning(), "");
+}
+
+TEST_P(SessionTest, ATemplateOfAnotherVocabularyIsWarnedOf) {
+  TinyOptions options = small_options();
+  options.chat_template = kSmolLm2;
+  const std::string fits = write_tiny_model(folder_, "fits.gguf", options);
+  options.vocabulary = other_tiny_vocabulary();  // knows <|im_end|> alone
+  const std::string strange = write_tiny_model(folder_, "strange.gguf", options);
+  EXPECT_EQ(session({"target.model=" + fits}).warning(), "");
+  EXPECT_EQ(session({"target.model=" + strange}).warning(),
+            "strange.gguf: its chat template writes <|im_start|>, no single token of its vocabulary, which the model "
+            "will read as plain text");
+  EXPECT_EQ(session({"target.model=" + strange, "prompt.chat=false"}).warning(), "");
 }
 
 TEST_P(SessionTest, HeadKeepsTheRankedRowsAndTheEndTokens) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/registry.h"
+#include "src/arch/registry.h"
 #include "src/engine/scoring.h"
 #include "tests/model_folder.h"
 
@@ -56,10 +57,9 @@ double mean_absolute(const std::vector<double>& values) {
 }  // namespace
 
 GoldenModel::GoldenModel(std::string_view name, std::string_view file, std::string_view backend)
-    : name_(name),
-      model_(open_model(model_path(file))),
-      pool_(std::make_unique<ThreadPool>(default_threads())),
-      backend_(make_backend(backend, *pool_)) {
+    : name_(name), pool_(std::make_unique<ThreadPool>(default_threads())), backend_(make_backend(backend, *pool_)) {
+  model_.file = GgufFile::open(model_path(file));  // the rows are ids: no tokenizer
+  model_.spec = read_model_spec(*model_.file);
   std::ifstream in(std::string(TANDEM_SOURCE_DIR) + "/tests/golden/logits.jsonl");
   for (std::string line; std::getline(in, line);) {
     const nlohmann::json row = nlohmann::json::parse(line);

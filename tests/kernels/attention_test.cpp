@@ -2,46 +2,10 @@
 #include <algorithm>
 
 #include "kernels/reference/reference_backend.h"
-#include "tests/kernels/kernel_fixture.h"
+#include "tests/kernels/attention_fixture.h"
 
 namespace tandem::test {
 namespace {
-
-constexpr float kEpsilon = 1.1920929e-7f;
-constexpr KvType kAllKvTypes[] = {KvType::f32, KvType::f16, KvType::q8_0};
-
-struct Shape {
-  int kv_heads, shared, head_dim, capacity;
-  int kv_cols() const { return kv_heads * head_dim; }
-  int cols() const { return kv_cols() * shared; }
-};
-
-// A cache of one layer and the inputs of a pass.
-class Cache {
- public:
-  Cache(Backend& backend, const Shape& shape, KvType type) {
-    const std::size_t bytes =
-        static_cast<std::size_t>(shape.kv_heads) * shape.capacity * slot_bytes_of(type, shape.head_dim);
-    keys_ = backend.allocate(bytes);
-    values_ = backend.allocate(bytes);
-    layer = {keys_->data(), values_->data(), type, shape.kv_heads, shape.capacity, shape.head_dim};
-  }
-  KvLayer layer;
-
- private:
-  std::unique_ptr<Buffer> keys_, values_;
-};
-
-// Ancestor masks of a random tree: parents before children.
-std::vector<std::uint64_t> random_tree(int rows, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::uint64_t> masks(rows);
-  for (int i = 0; i < rows; ++i) {
-    const int parent = i == 0 ? -1 : static_cast<int>(random() % (i + 1)) - 1;
-    masks[i] = (parent < 0 ? 0 : masks[parent]) | std::uint64_t{1} << i;
-  }
-  return masks;
-}
 
 class Attention : public IsaTest {
  protected:
@@ -50,7 +14,7 @@ class Attention : public IsaTest {
 };
 
 std::vector<float> attend(Backend& backend, const Shape& shape, KvType type, int base, int rows, int window,
-                          std::span<const std::uint64_t> ancestors) {
+                          float soft_cap, std::span<const std::uint64_t> ancestors) {
   Cache cache(backend, shape, type);
   auto keys = random_values(static_cast<std::size_t>(base + rows) * shape.kv_cols(), 1),
        values = random_values(keys.size(), 2);
@@ -59,7 +23,7 @@ std::vector<float> attend(Backend& backend, const Shape& shape, KvType type, int
                    rows_of(values, base + rows, shape.kv_cols()));
   std::vector<float> out(queries.size(), NAN);
   backend.attention(rows_of(out, rows, shape.cols()), rows_of(queries, rows, shape.cols()), cache.layer, base,
-                    {1.f / std::sqrt(static_cast<float>(shape.head_dim)), window}, {ancestors});
+                    {1.f / std::sqrt(static_cast<float>(shape.head_dim)), window, soft_cap}, {ancestors});
   return out;
 }
 
@@ -72,18 +36,22 @@ TEST_P(Attention, MatchesTheReference) {
       for (const int base : {0, 63, 64, 200}) {
         for (const int rows : {1, 20}) {
           for (const int window : {0, 50}) {
-            for (const bool tree : {false, true}) {
-              const auto masks = tree ? random_tree(rows, base) : std::vector<std::uint64_t>{};
-              const auto got = attend(*cpu, shape, type, base, rows, window, masks);
-              const auto want = attend(*reference_, shape, type, base, rows, window, masks);
-              // Scores are sums of head_dim products of size up to 100, so weights are relatively wrong by at most
-              // e = 8 sqrt(head_dim) eps 100, and an average of values below 30 by 2 e 30.
-              // Caches of either backend hold equal bits, whatever their type, and both expand them exactly.
-              const float bound = 2 * 8 * std::sqrt(static_cast<float>(shape.head_dim)) * kEpsilon * 100 * 30;
-              for (std::size_t i = 0; i < got.size(); ++i) {
-                ASSERT_NEAR(got[i], want[i], bound)
-                    << name_of(type) << " head_dim " << shape.head_dim << " base " << base << " rows " << rows
-                    << " window " << window << " tree " << tree << " at " << i;
+            for (const float soft_cap : {0.f, 3.f}) {
+              for (const bool tree : {false, true}) {
+                const auto masks = tree ? random_tree(rows, base) : std::vector<std::uint64_t>{};
+                const auto got = attend(*cpu, shape, type, base, rows, window, soft_cap, masks);
+                const auto want = attend(*reference_, shape, type, base, rows, window, soft_cap, masks);
+                // Scores are sums of head_dim products of size up to 100, so weights are relatively wrong by at most
+                // e = 8 sqrt(head_dim) eps 100, and an average of values below 30 by 2 e 30. A cap makes no error
+                // larger and adds one of 8 eps soft_cap.
+                // Caches of either backend hold equal bits, whatever their type, and both expand them exactly.
+                const float bound =
+                    2 * (8 * std::sqrt(static_cast<float>(shape.head_dim)) * 100 + 8 * soft_cap) * kEpsilon * 30;
+                for (std::size_t i = 0; i < got.size(); ++i) {
+                  ASSERT_NEAR(got[i], want[i], bound)
+                      << name_of(type) << " head_dim " << shape.head_dim << " base " << base << " rows " << rows
+                      << " window " << window << " cap " << soft_cap << " tree " << tree << " at " << i;
+                }
               }
             }
           }

@@ -296,15 +296,40 @@ TEST_P(Conformance, GatedAndAdd) {
       gate[0] = -300.f;
       gate.back() = 300.f;
       std::vector<float> got(gate.size()), want(gate.size());
-      cpu->gated(rows_of(got, rows, cols), rows_of(gate, rows, cols), rows_of(up, rows, cols), Activation::silu);
-      reference_->gated(rows_of(want, rows, cols), rows_of(gate, rows, cols), rows_of(up, rows, cols),
-                        Activation::silu);
-      // exp within 2 ulp, then a sum, a division and a product.
-      for (std::size_t i = 0; i < gate.size(); ++i)
-        ASSERT_NEAR(got[i], want[i], 8 * kEpsilon * std::fabs(want[i]) + 1e-33) << gate[i];
+      for (const Activation activation : {Activation::silu, Activation::gelu}) {
+        cpu->gated(rows_of(got, rows, cols), rows_of(gate, rows, cols), rows_of(up, rows, cols), activation);
+        reference_->gated(rows_of(want, rows, cols), rows_of(gate, rows, cols), rows_of(up, rows, cols), activation);
+        for (std::size_t i = 0; i < gate.size(); ++i) {
+          // exp within 2 ulp, then a sum, a division and a product; that of gelu has an argument of three roundings,
+          // and beyond 90 it is 0 or infinite.
+          const float x = gate[i], argument = 1.6f * std::fabs(x + 0.044715f * x * x * x);
+          const float roundings = 8 + (activation == Activation::gelu ? 4 * std::min(argument, 90.f) : 0.f);
+          ASSERT_NEAR(got[i], want[i], roundings * kEpsilon * std::fabs(want[i]) + 1e-33) << x;
+        }
+      }
       auto y = gate;
       cpu->add(rows_of(y, rows, cols), rows_of(up, rows, cols));
       for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], gate[i] + up[i]);
+    }
+  }
+}
+
+TEST_P(Conformance, ScaleAndSoftCap) {
+  const auto cpu = backend();
+  for (const int cols : widths({100, 640, 8960})) {
+    for (const int rows : {1, 7}) {
+      auto x = random_values(static_cast<std::size_t>(rows) * cols, 1);
+      for (float& v : x) v *= 10;
+      x[0] = -1e4f;
+      x.back() = 1e4f;
+      auto scaled = x;
+      cpu->scale(rows_of(scaled, rows, cols), 25.298221f);
+      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(scaled[i], x[i] * 25.298221f);
+      auto got = x, want = x;
+      cpu->soft_cap(rows_of(got, rows, cols), 30);
+      reference_->soft_cap(rows_of(want, rows, cols), 30);
+      // tanh = 1 - 2 / (exp + 1): what the exponential loses counts at most half, and all terms are below 2.
+      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(got[i], want[i], 8 * kEpsilon * 30) << x[i];
     }
   }
 }

@@ -64,7 +64,8 @@ TEST_P(Invariance, RowOpsEqualTheRowAlone) {
   constexpr int kCols = 896, kRows = 100;
   const auto source = random_values(kRows * kCols, 1), other = random_values(kRows * kCols, 2),
              gain_values = random_values(kCols, 3);
-  std::vector<std::vector<float>> alone(3, std::vector<float>(kRows * kCols));
+  constexpr int kOps = 6;
+  std::vector<std::vector<float>> alone(kOps, std::vector<float>(kRows * kCols));
   for (const int threads : {1, 2, 3, 4}) {
     ThreadPool pool(threads);
     const auto cpu = make_cpu_backend(GetParam(), pool);
@@ -76,18 +77,22 @@ TEST_P(Invariance, RowOpsEqualTheRowAlone) {
       cpu->gated(rows_of(out[1], kRows, kCols).slice(first, rows), in, u, Activation::silu);
       out[2] = source;
       cpu->add(rows_of(out[2], kRows, kCols).slice(first, rows), u);
+      cpu->gated(rows_of(out[3], kRows, kCols).slice(first, rows), in, u, Activation::gelu);
+      out[4] = out[5] = source;
+      cpu->scale(rows_of(out[4], kRows, kCols).slice(first, rows), 25.3f);
+      cpu->soft_cap(rows_of(out[5], kRows, kCols).slice(first, rows), 2);
     };
     if (threads == 1) {
-      std::vector<std::vector<float>> one(3, std::vector<float>(kRows * kCols));
+      std::vector<std::vector<float>> one(kOps, std::vector<float>(kRows * kCols));
       for (int i = 0; i < kRows; ++i) {
         run(one, i, 1);
-        for (int k = 0; k < 3; ++k) std::copy_n(one[k].begin() + i * kCols, kCols, alone[k].begin() + i * kCols);
+        for (int k = 0; k < kOps; ++k) std::copy_n(one[k].begin() + i * kCols, kCols, alone[k].begin() + i * kCols);
       }
     }
     for (const int rows : {1, 2, 3, 17, 64, 100}) {
-      std::vector<std::vector<float>> together(3, std::vector<float>(kRows * kCols));
+      std::vector<std::vector<float>> together(kOps, std::vector<float>(kRows * kCols));
       run(together, 0, rows);
-      for (int k = 0; k < 3; ++k) {
+      for (int k = 0; k < kOps; ++k) {
         ASSERT_EQ(std::memcmp(together[k].data(), alone[k].data(), sizeof(float) * rows * kCols), 0)
             << "op " << k << ", " << rows << " rows, " << threads << " threads";
       }
@@ -133,19 +138,19 @@ TEST_P(Invariance, GatedMatmulGivesTheBitsOfItsParts) {
         const auto gate = load(*cpu, format, outputs, kCols, random_weight(format, outputs, kCols, 5)),
                    up = load(*cpu, other, outputs, kCols, random_weight(other, outputs, kCols, 6));
         const auto bias = load_vector(*cpu, random_values(outputs, 7));
-        for (const int rows : {1, 2, 8, 64, kMaxRows}) {
+        for (const int rows : {1, 2, 7, 8, 64, kMaxRows}) {
           if (rows > 8 && threads > 2) continue;
           std::vector<float> parts(static_cast<std::size_t>(rows) * outputs, NAN), fused = parts, up_out = parts;
           const auto run = [&](std::vector<float>& out, auto&& op) {
             op(Projection{rows_of(out, rows, outputs), gate.get(), bias.get()},
                Projection{rows_of(up_out, rows, outputs), up.get(), nullptr}, rows_of(x, rows, kCols));
           };
+          const Activation activation = rows % 2 == 0 ? Activation::silu : Activation::gelu;
           run(parts, [&](const Projection& g, const Projection& u, Rows in) {
-            cpu->Backend::gated_matmul(g, u, in, Activation::silu);
+            cpu->Backend::gated_matmul(g, u, in, activation);
           });
-          run(fused, [&](const Projection& g, const Projection& u, Rows in) {
-            cpu->gated_matmul(g, u, in, Activation::silu);
-          });
+          run(fused,
+              [&](const Projection& g, const Projection& u, Rows in) { cpu->gated_matmul(g, u, in, activation); });
           ASSERT_EQ(std::memcmp(fused.data(), parts.data(), sizeof(float) * parts.size()), 0)
               << format_info(format).name << " [" << outputs << "], " << rows << " rows, " << threads << " threads";
         }

@@ -26,7 +26,7 @@ class Rollback : public testing::TestWithParam<Case> {
     }
     const std::span<const TokenId> pending = committed.last(1);
     ASSERT_EQ(feed(tiny_.model, cache, pending), feed(tiny_.model, fresh, pending));
-    cache.truncate(static_cast<int>(held.size()));
+    ASSERT_EQ(cache.truncate(static_cast<int>(held.size())), static_cast<int>(held.size()));
   }
 
   // A whole run: random trees, random accepted paths, now and then a cut, until the cache is full.
@@ -48,7 +48,7 @@ class Rollback : public testing::TestWithParam<Case> {
       committed.push_back(static_cast<TokenId>(random() % 105));
       if (step % 7 == 6) {  // tokens after a stop are cut from the text and the cache
         committed.resize(committed.size() - random() % std::min<std::size_t>(committed.size() - 2, 5));
-        cache.truncate(static_cast<int>(committed.size()) - 1);
+        ASSERT_EQ(cache.truncate(static_cast<int>(committed.size()) - 1), static_cast<int>(committed.size()) - 1);
       }
       if (cache.size() == kContext) break;
       ASSERT_NO_FATAL_FAILURE(expect_as_prefilled(cache, committed)) << "step " << step << " of seed " << seed;
@@ -109,7 +109,7 @@ TEST_P(Rollback, TruncatingAChainEqualsKeepingItsPath) {
         if (by_path) {
           cache.keep_path(9, path);
         } else {
-          cache.truncate(9 + accepted + 1);
+          ASSERT_EQ(cache.truncate(9 + accepted + 1), 9 + accepted + 1);
         }
         ASSERT_NO_FATAL_FAILURE(expect_as_prefilled(cache, committed)) << accepted << " of " << drafts;
       }
@@ -137,9 +137,9 @@ TEST_P(Rollback, ARepeatedPromptRunsOneTokenAgain) {
   const std::vector<TokenId> prompt = random_tokens(random, 30);
   KvCache cache = tiny_.model.make_cache(kContext, GetParam().kv);
   const std::vector<float> cold = feed(tiny_.model, cache, prompt);
-  cache.truncate(29);
+  ASSERT_EQ(cache.truncate(29), 29);
   EXPECT_EQ(feed(tiny_.model, cache, std::span(prompt).last(1)), cold);
-  cache.truncate(11);
+  ASSERT_EQ(cache.truncate(11), 11);
   const std::vector<float> warm = feed(tiny_.model, cache, std::span(prompt).subspan(11, 1));
   KvCache other = tiny_.model.make_cache(kContext, GetParam().kv);
   EXPECT_EQ(warm, feed(tiny_.model, other, std::span(prompt).first(12)));

@@ -38,7 +38,7 @@ TEST_F(Memoised, RowsOfTreesAreThoseOfTheModelBitForBit) {
   std::mt19937_64 random(1);
   std::vector<TokenId> committed = prompt_;
   for (int round = 0; round < 6; ++round) {
-    cache.truncate(0);
+    cache.clear();
     if (round < 3)
       feed(memo, cache, std::span(committed).first(committed.size() - 1));
     else
@@ -68,7 +68,7 @@ TEST_F(Memoised, KeptPathsAndTruncationMoveTheTextAsInATrueCache) {
     for (const TokenId token : tokens_of(tree, path)) held.push_back(token);
     if (round % 3 == 2) {
       held.resize(held.size() - 2);
-      cache.truncate(static_cast<int>(held.size()));
+      ASSERT_EQ(cache.truncate(static_cast<int>(held.size())), static_cast<int>(held.size()));
     }
     const TokenId next = static_cast<TokenId>(round);
     held.push_back(next);
@@ -80,7 +80,7 @@ TEST_F(Memoised, APrefixIsComputedOnceWhileMemoryLasts) {
   MemoisedModel memo(model_.model, 96, KvType::f16, kPlenty);
   KvCache cache = memo.make_cache(96, KvType::f16);
   for (int repeat = 0; repeat < 3; ++repeat) {
-    cache.truncate(0);
+    cache.clear();
     feed(memo, cache, prompt_);
     const auto logits = memo.logits_after(prompt_);
     const std::vector<float> expected = after(prompt_);

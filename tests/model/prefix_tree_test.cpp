@@ -33,7 +33,7 @@ class PrefixTreeTest : public ::testing::Test {
 TEST_F(PrefixTreeTest, CausalRowsFollowOneAnother) {
   EXPECT_THAT(run({5, 6, 7}, {}, {0, 2}), ElementsAre(ElementsAre(5), ElementsAre(5, 6, 7)));
   EXPECT_THAT(run({8}, {}, {0}), ElementsAre(ElementsAre(5, 6, 7, 8)));
-  cache_.truncate(2);
+  ASSERT_EQ(cache_.truncate(2), 2);
   EXPECT_THAT(run({9}, {}, {0}), ElementsAre(ElementsAre(5, 6, 9)));
 }
 

@@ -1,4 +1,5 @@
-// A random llama or qwen2 model small enough for whole-model tests in milliseconds, with a byte-level vocabulary.
+// A random llama, qwen2 or gemma model small enough for whole-model tests in milliseconds, with a byte-level
+// vocabulary.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -74,7 +75,7 @@ inline Vocabulary other_tiny_vocabulary() {
 }
 
 struct TinyOptions {
-  std::string architecture = "qwen2";  // or llama
+  std::string architecture = "qwen2";  // or llama, gemma2, gemma3
   int layers = 2;
   int width = 64;
   int heads = 4;
@@ -83,6 +84,8 @@ struct TinyOptions {
   int ffn = 96;
   int rows = 112;  // of the embedding; those past the vocabulary are padding
   int context = 512;
+  int window = 16;              // gemma2, gemma3: of the sliding layers,
+  int sliding_period = 2;       // all but the last of so many
   Format format = Format::f32;  // of all matrices: f32, q8_0, q4_k or q6_k; the last two need columns of 256
   bool tied = true;
   std::uint64_t seed = 1;
@@ -209,6 +212,11 @@ inline GgufBuilder tiny_gguf(const TinyOptions& o) {
   set("attention.value_length", o.head_dim);
   set("context_length", o.context);
   out.set(prefix + "attention.layer_norm_rms_epsilon", 1e-6f).set(prefix + "rope.freq_base", 10000.0f);
+  const bool gemma = o.architecture.starts_with("gemma");
+  if (gemma) {
+    set("attention.sliding_window", o.window);
+    set("attention.sliding_window_pattern", o.sliding_period);
+  }
   add_tiny_vocabulary(out, o);
 
   const TinyWeights weights(o);
@@ -221,6 +229,10 @@ inline GgufBuilder tiny_gguf(const TinyOptions& o) {
     const std::string block = "blk." + std::to_string(layer) + ".";
     weights.add(out, block + "attn_norm.weight", 1, o.width, 1, 0.1);
     weights.add(out, block + "ffn_norm.weight", 1, o.width, 1, 0.1);
+    if (gemma) {
+      weights.add(out, block + "post_attention_norm.weight", 1, o.width, 1, 0.1);
+      weights.add(out, block + "post_ffw_norm.weight", 1, o.width, 1, 0.1);
+    }
     matrix(block + "attn_q", query, o.width);
     matrix(block + "attn_k", kv, o.width);
     matrix(block + "attn_v", kv, o.width);
@@ -228,6 +240,10 @@ inline GgufBuilder tiny_gguf(const TinyOptions& o) {
     matrix(block + "ffn_gate", o.ffn, o.width);
     matrix(block + "ffn_up", o.ffn, o.width);
     matrix(block + "ffn_down", o.width, o.ffn);
+    if (o.architecture == "gemma3") {
+      weights.add(out, block + "attn_q_norm.weight", 1, o.head_dim, 1, 0.1);
+      weights.add(out, block + "attn_k_norm.weight", 1, o.head_dim, 1, 0.1);
+    }
     if (o.architecture != "qwen2") continue;
     for (const char* part : {"attn_q.bias", "attn_k.bias", "attn_v.bias"}) {
       weights.add(out, block + part, 1, part[5] == 'q' ? query : kv, 0, 0.2);

@@ -29,6 +29,10 @@ TinyOptions tiny(std::string architecture, Format format, bool tied) {
 std::vector<Case> cases() {
   return {{"ReferenceLlamaF32", "reference", tiny("llama", Format::f32, false), KvType::f32},
           {"ReferenceQwen2Q8_0", "reference", tiny("qwen2", Format::q8_0, true), KvType::f16},
+          {"ReferenceGemma2F32", "reference", tiny("gemma2", Format::f32, false), KvType::f32},
+          {"ReferenceGemma3Q8_0", "reference", tiny("gemma3", Format::q8_0, true), KvType::f16},
+          {"CpuGemma2Q4_K", "cpu", tiny("gemma2", Format::q4_k, true), KvType::f16},
+          {"CpuGemma3Q8_0", "cpu", tiny("gemma3", Format::q8_0, true), KvType::f16},
           {"CpuLlamaF32", "cpu", tiny("llama", Format::f32, false), KvType::f16},
           {"CpuQwen2Q8_0", "cpu", tiny("qwen2", Format::q8_0, true), KvType::f16},
           {"CpuQwen2Q4_K", "cpu", tiny("qwen2", Format::q4_k, false), KvType::f16},
@@ -64,8 +68,8 @@ TEST_P(Forward, TreeRowsEqualTheirPathsRunAlone) {
   KvCache tree_cache = cache(tiny), path_cache = cache(tiny);
   for (const auto& [before, nodes] : {std::pair{0, 7}, {37, 2}, {37, 16}, {3, kMaxTreeNodes}}) {
     const std::vector<TokenId> prompt = random_tokens(random, before);
-    tree_cache.truncate(0);
-    path_cache.truncate(0);
+    tree_cache.clear();
+    path_cache.clear();
     feed(tiny.model, tree_cache, prompt);
     feed(tiny.model, path_cache, prompt);
     const TokenTree tree = random_tree(random, 5, nodes);
@@ -80,7 +84,7 @@ TEST_P(Forward, TreeRowsEqualTheirPathsRunAlone) {
         const std::vector<TokenId> token{tree.token(node)};
         ASSERT_EQ(bits(feed(tiny.model, path_cache, token)), rows[node]) << "node " << node << " of " << nodes;
       }
-      path_cache.truncate(before);
+      ASSERT_EQ(path_cache.truncate(before), before);
     }
   }
 }
@@ -97,7 +101,7 @@ TEST_P(Forward, ChunkingAndThreadsChangeNoBit) {
     TinyModel tiny = make(threads);
     KvCache kv = cache(tiny);
     for (const int chunk : chunks) {
-      kv.truncate(0);
+      kv.clear();
       const std::vector<std::uint32_t> logits = bits(feed(tiny.model, kv, prompt, chunk));
       const std::vector<std::uint32_t> tree_logits = bits(feed(tiny.model, kv, tree).data);
       const auto content = snapshots(kv, tiny.model.spec().layers);
@@ -141,7 +145,7 @@ TEST_P(Forward, LogitsDependOnEveryToken) {
   EXPECT_TRUE(std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }));
   for (TokenId& token : prompt) {
     const TokenId kept = std::exchange(token, (token + 1) % 100);
-    kv.truncate(0);
+    kv.clear();
     EXPECT_NE(feed(tiny.model, kv, prompt), logits);
     token = kept;
   }

@@ -154,7 +154,7 @@ TEST(Bpe, WhatIsSettledOfAnOpenTextNeverChanges) {
       std::string text;
       for (int i = 0; i < 14; ++i) text += parts[random() % parts.size()];
       const std::string begin = text.substr(0, random() % (text.size() + 1));
-      const OpenEncoding open = tokenizer->encode_open(begin);
+      const OpenEncoding open = tokenizer->encode_open(begin, Place::begins);
       ASSERT_EQ(open.ids, tokenizer->encode(begin, Specials::literal));
       std::vector<TokenId> ids(open.ids.begin(), open.ids.begin() + static_cast<std::ptrdiff_t>(open.settled_ids));
       const std::vector<TokenId> rest = tokenizer->encode(text.substr(open.settled_bytes), Specials::literal);
@@ -257,8 +257,8 @@ TEST(MakeTokenizer, RefusesWhatItDoesNotKnow) {
     change(vocabulary);
     return error_of([&] { make_tokenizer(vocabulary, "m.gguf"); });
   };
-  EXPECT_EQ(refused([](Vocabulary& v) { v.model = "llama"; }),
-            "m.gguf: tokenizer.ggml.model: expected gpt2 (byte-level BPE), got \"llama\"");
+  EXPECT_EQ(refused([](Vocabulary& v) { v.model = "bert"; }),
+            "m.gguf: tokenizer.ggml.model: expected gpt2 (byte-level BPE) or llama (SentencePiece BPE), got \"bert\"");
   EXPECT_EQ(refused([](Vocabulary& v) { v.pre = "default"; }),
             "m.gguf: tokenizer.ggml.pre: expected one of qwen2, smollm, gpt-2, llama-bpe, got \"default\"");
   EXPECT_EQ(refused([](Vocabulary& v) { v.types.pop_back(); }),
@@ -267,6 +267,8 @@ TEST(MakeTokenizer, RefusesWhatItDoesNotKnow) {
               HasSubstr("merges: entry 1: expected two parts"));
   EXPECT_THAT(refused([](Vocabulary& v) { v.eos = 257; }),
               HasSubstr("eos_token_id: expected an id below 257, got 257"));
+  EXPECT_EQ(refused([](Vocabulary& v) { v.add_bos = true; }),
+            "m.gguf: tokenizer.ggml.bos_token_id: expected an id, because add_bos_token is true; got none");
   EXPECT_THAT(refused([](Vocabulary& v) { v.tokens.clear(), v.types.clear(); }),
               HasSubstr("expected tokens, got none"));
 }
@@ -281,6 +283,8 @@ TEST(EndIds, AreTheModelsOwnAndMarkedEndsOfTurn) {
   vocabulary.eos = end;
   vocabulary.eot = start;
   EXPECT_THAT(end_ids(vocabulary), ElementsAre(text, start, end));
+  vocabulary.eom = 'x';
+  EXPECT_THAT(end_ids(vocabulary), ElementsAre('x', text, start, end));
 }
 
 TEST(SameVocabulary, AllowsPaddingOnly) {

@@ -24,23 +24,25 @@ void require_divisor(bool zero) {
   if (zero) wrong("division by zero");
 }
 
-std::int64_t checked(bool overflow, std::int64_t value) {
+void require_no_overflow(bool overflow) {
   if (overflow) unsupported("expected integers below 2^63");
-  return value;
 }
 
 std::int64_t power_of(std::int64_t base, std::int64_t exponent) {
   std::int64_t result = 1;
   for (; exponent > 0; exponent >>= 1) {
-    if (exponent & 1) checked(__builtin_mul_overflow(result, base, &result), 0);
-    if (exponent > 1) checked(__builtin_mul_overflow(base, base, &base), 0);
+    if (exponent & 1) require_no_overflow(__builtin_mul_overflow(result, base, &result));
+    if (exponent > 1) require_no_overflow(__builtin_mul_overflow(base, base, &base));
   }
   return result;
 }
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   require_divisor(b == 0);
-  if (b == -1) return checked(a == INT64_MIN, a == INT64_MIN ? 0 : -a);
+  if (b == -1) {
+    require_no_overflow(a == INT64_MIN);
+    return -a;
+  }
   return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
 }
 
@@ -48,11 +50,14 @@ Value integers(BinaryOp op, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   switch (op) {
     case BinaryOp::add:
-      return Value(checked(__builtin_add_overflow(a, b, &result), result));
+      require_no_overflow(__builtin_add_overflow(a, b, &result));
+      return Value(result);
     case BinaryOp::subtract:
-      return Value(checked(__builtin_sub_overflow(a, b, &result), result));
+      require_no_overflow(__builtin_sub_overflow(a, b, &result));
+      return Value(result);
     case BinaryOp::multiply:
-      return Value(checked(__builtin_mul_overflow(a, b, &result), result));
+      require_no_overflow(__builtin_mul_overflow(a, b, &result));
+      return Value(result);
     case BinaryOp::divide:
       require_divisor(b == 0);
       if (std::abs(static_cast<double>(a)) > 0x1p53 || std::abs(static_cast<double>(b)) > 0x1p53) {
@@ -158,7 +163,8 @@ Value binary(Runtime& runtime, BinaryOp op, const Value& left, const Value& righ
 Value negative(const Value& value) {
   if (const double* real = value.as<double>()) return Value(-*real);
   if (!is_integer(value)) wrong("- does not take {}", type_name(value));
-  return Value(checked(integer_of(value) == INT64_MIN, -integer_of(value)));
+  require_no_overflow(integer_of(value) == INT64_MIN);
+  return Value(-integer_of(value));
 }
 
 bool compare(Runtime& runtime, CompareOp op, const Value& left, const Value& right) {
