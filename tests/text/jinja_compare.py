@@ -122,7 +122,7 @@ class Generator:
     def atom(self):
         return self.one_of("x", "s", "xs", "d", "n", "y", "1", "0", "-3", "2.5", "'ab'", "' a B '", "'a,b'", "none", "true",
                            "false", "[1, 2, 3]", "['b', 'a']", "{'k': 1, 'j': 's'}", "(1, 'z')", "ms", "messages", "d.a",
-                           "d['b']", "xs[0]", "s[1:]", "xs[::-1]", "range(4)", "loop.index", "ns.v", "'\\n'", "u", "é'".replace("é'", "'é'"))
+                           "d['b']", "xs[0]", "s[1:]", "xs[::-1]", "range(4)", "loop.index", "ns.v", "'\\n'", "u", "'é'")
 
     def expression(self, depth=2):
         if depth == 0:
@@ -167,9 +167,13 @@ class Generator:
         return {"template": "{% set ns = namespace(v=0) %}" + self.template(), "variables": variables}
 
 
-def theirs(env, case):
+def theirs(env, compiled, case):
+    """The text of jinja2 or its refusal; `compiled` holds the last template, as its conversations come in a row."""
     try:
-        return {"text": env.from_string(case["template"]).render(**case["variables"])}
+        if case["template"] not in compiled:
+            compiled.clear()
+            compiled[case["template"]] = env.from_string(case["template"])
+        return {"text": compiled[case["template"]].render(**case["variables"])}
     except Exception as error:  # whatever Python raises is a refusal
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -202,9 +206,9 @@ def main():
         [args.renderer], input=lines.encode(), capture_output=True, check=True).stdout.splitlines()]
     if len(ours) != len(cases):
         sys.exit(f"{args.renderer}: expected {len(cases)} answers, got {len(ours)}")
-    env, counts, shown, refused = environment(), collections.Counter(), 0, collections.Counter()
+    env, compiled, counts, shown, refused = environment(), {}, collections.Counter(), 0, collections.Counter()
     for case, mine in zip(cases, ours):
-        other = theirs(env, case)
+        other = theirs(env, compiled, case)
         if "text" in mine and "text" in other:
             outcome = "equal texts" if mine["text"] == other["text"] else "DIFFERENT TEXTS"
         elif "text" in other:
