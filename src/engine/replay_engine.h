@@ -12,7 +12,8 @@ struct ReplayClock {
   double draft = 0, target = 0;
 };
 
-// A length policy that is told the replay's seconds in place of the engine's.
+// A length policy that is told the replay's seconds in place of the engine's. It lets no draft try itself on the
+// prompt, of which nothing is recorded.
 class ReplayPolicy final : public LengthPolicy {
  public:
   // `clock` outlives this.

@@ -107,7 +107,22 @@ TEST_F(ReplayTest, CountsAreExactWhereAnswersStop) {
 }
 
 // With the costs of the recording and no clock, automatic lengths decide as in a run, as far as they were asked about
-// what was recorded: behind a wrong second-best token, which a tree may hold, the text itself stands in.
+// what was recorded: behind a wrong second-best token, which a tree may hold, the text itself stands in, and drafts are
+// not tried on the prompt, whose rows are not recorded.
+class Untried final : public LengthPolicy {
+ public:
+  explicit Untried(const CostModel& costs) : policy_(costs, 16, 0, false) {}
+  void begin_step(const DraftBudget& budget) override { policy_.begin_step(budget); }
+  bool allow_draft_step(const DraftQuestion& question) override { return policy_.allow_draft_step(question); }
+  bool allow_row(const DraftQuestion& question) override { return policy_.allow_row(question); }
+  bool prefers(const DraftQuestion& known, const DraftQuestion& step) override { return policy_.prefers(known, step); }
+  void observe(const TokenTree& tree, const Verdict& verdict) override { policy_.observe(tree, verdict); }
+  std::string_view name() const override { return policy_.name(); }
+
+ private:
+  AutoLength policy_;
+};
+
 TEST_F(ReplayTest, AutomaticLengthsDecideAsInARun) {
   const std::vector<RowSeconds> target_costs{{1, 1}, {6, 1.2}, {8, 1.4}, {16, 2.1}}, draft_costs{{1, 0.1}, {64, 1.5}};
   const auto all = prompts(8);
@@ -134,7 +149,7 @@ TEST_F(ReplayTest, AutomaticLengthsDecideAsInARun) {
       Engine engine({.target = configured.target,
                      .cache = configured.target->make_cache(configured.context, real.target_kv_type()),
                      .drafter = make_drafter(setup),
-                     .policy = std::make_unique<AutoLength>(costs, 16, 0, false),
+                     .policy = std::make_unique<Untried>(costs),
                      .verifier = make_verifier("rejection"),
                      .sampler = Sampler(configured.sampling, {}, usable_tokens(real.target())),
                      .prefill_chunk = 16});
