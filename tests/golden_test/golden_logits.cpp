@@ -74,7 +74,7 @@ GoldenModel::GoldenModel(std::string_view name, std::string_view file, std::stri
   EXPECT_GE(continuations_.size(), 4u) << name_;
 }
 
-void GoldenModel::expect_equal(double tolerance) {
+void GoldenModel::expect_equal(double tolerance, double mean, double logit) {
   for (const GoldenText& text : texts_) {
     const Scores scores = score(model_, *backend_, text.ids);
     const std::vector<double> difference = differences(text, scores);
@@ -83,13 +83,14 @@ void GoldenModel::expect_equal(double tolerance) {
       EXPECT_NEAR(difference[i], 0, tolerance) << name_ << " token " << i + 1;
       worst = std::max(worst, std::abs(difference[i]));
     }
+    EXPECT_LE(mean_absolute(difference), mean) << name_;
     for (std::size_t i = 0; i < text.argmax.size(); ++i) {
       if (text.margin[i] < tolerance) continue;
       EXPECT_EQ(scores.argmax[i], text.argmax[i]) << name_ << " after token " << i;
     }
-    expect_last_row(text, scores.last_logits, tolerance);
-    std::printf("%s, %s, %zu tokens: NLL differs by at most %.6f\n", name_.c_str(),
-                std::string(backend_->name()).c_str(), text.ids.size(), worst);
+    expect_last_row(text, scores.last_logits, logit);
+    std::printf("%s, %s, %zu tokens: NLL differs by at most %.6f, by %.6f on average\n", name_.c_str(),
+                std::string(backend_->name()).c_str(), text.ids.size(), worst, mean_absolute(difference));
   }
 }
 

@@ -33,8 +33,10 @@ class GoldenModel {
   GoldenModel(std::string_view name, std::string_view file, std::string_view backend);
 
   // Every token of every text: log-probability within `tolerance`, argmax equal unless the golden margin is below
-  // `tolerance`, and the last row's top 20 and log-sum-exp.
-  void expect_equal(double tolerance);
+  // `tolerance`, and the last row's top 20 and log-sum-exp within `logit`. Each text's mean absolute difference: at
+  // most `mean`.
+  void expect_equal(double tolerance, double mean, double logit);
+  void expect_equal(double tolerance) { expect_equal(tolerance, tolerance, tolerance); }
 
   // Mean absolute NLL difference, pooled over all scored tokens, at most `factor` times llama.cpp's; argmax equal
   // wherever the margin exceeds 1. Prints both.
