@@ -109,6 +109,20 @@ void Session::load(const DrafterFactory& make) {
     costs_ = pass_costs();
   }
   engine_ = std::make_unique<Engine>(make_engine(configured_engine()));
+  if (draft_model_) warm_up_drafts();
+}
+
+// Memory that is new takes several times as long at its first use (0.16 s against 0.03 s for a draft's first 24
+// tokens): the target's is used when its single row is measured, and the draft's here, so that no answer pays for it.
+void Session::warm_up_drafts() {
+  const int tokens = std::min(kMaxTreeNodes, drafter_setup_.context - 1);
+  if (tokens < 1) return;
+  Context context;
+  context.push(std::vector<TokenId>(static_cast<std::size_t>(tokens), 0));
+  FixedLength policy(1, 2, 0);
+  policy.begin_step({1, 2, tokens});
+  engine_->drafter().propose(context, policy);
+  engine_->drafter().reset();
 }
 
 void Session::load_corpus() {

@@ -98,6 +98,7 @@ class Session {
   void pair_vocabularies();
   void load(const DrafterFactory& make);
   void load_corpus();
+  void warm_up_drafts();
   WeightOptions draft_weights(const TokenMask& usable) const;
   DrafterSetup drafter_setup(int context);
   std::unique_ptr<LengthPolicy> make_policy(const EngineChoice& choice) const;

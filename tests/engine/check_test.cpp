@@ -7,7 +7,7 @@
 
 #include "tests/engine/mutant_rules.h"
 #include "tests/engine/random_tree_drafter.h"
-#include "tests/model/tiny_model.h"
+#include "tests/engine/session_models.h"
 
 namespace tandem::test {
 namespace {
@@ -15,19 +15,9 @@ namespace {
 constexpr double kLevel = 1e-6;
 constexpr int kDraws = 4000;
 
-class CheckTest : public ::testing::Test {
+class CheckTest : public ::testing::Test, protected SessionModels {
  protected:
-  CheckTest() {
-    TinyOptions options;
-    options.format = Format::q8_0;
-    options.tied = false;
-    options.width = options.ffn = 32;
-    options.heads = 2;
-    options.kv_heads = 1;
-    target_ = write_tiny_model(folder_, "target.gguf", options);
-    options.noise = 0.3;
-    draft_ = write_tiny_model(folder_, "draft.gguf", options);
-  }
+  CheckTest() { write_pair(); }
 
   // Three tokens may follow each prefix, so that a law has up to 81 continuations.
   std::unique_ptr<Session> session(const std::vector<std::string>& settings,
@@ -60,8 +50,6 @@ class CheckTest : public ::testing::Test {
     return *Checker(session, options).same_text(prompt_, rules, temperature);
   }
 
-  TempDir folder_;
-  std::string target_, draft_;
   std::vector<TokenId> prompt_{7, 8, 9, 60, 7, 8, 9, 61, 7, 8};
 };
 

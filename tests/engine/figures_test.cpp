@@ -8,6 +8,7 @@
 #include "draft/none.h"
 #include "src/engine/generation.h"
 #include "tests/engine/engine_rig.h"
+#include "tests/model/wrapped_model.h"
 
 namespace tandem::test {
 namespace {
@@ -32,23 +33,15 @@ class FakeClock final : public Clock {
 };
 
 // A model whose passes take kPass and kRow a row.
-class TimedModel final : public LanguageModel {
+class TimedModel final : public WrappedModel {
  public:
-  TimedModel(LanguageModel& model, const FakeClock& clock) : model_(model), clock_(clock) {}
+  TimedModel(LanguageModel& model, const FakeClock& clock) : WrappedModel(model), clock_(clock) {}
   Logits forward(const Batch& batch, KvCache& cache) override {
     clock_.pass(kPass + kRow * static_cast<double>(batch.tokens.size()));
-    return model_.forward(batch, cache);
+    return WrappedModel::forward(batch, cache);
   }
-  std::span<const TokenId> head_tokens() const override { return model_.head_tokens(); }
-  void follow(std::span<const TokenId> text) override { model_.follow(text); }
-  void set_trace(ForwardTrace* trace) override { model_.set_trace(trace); }
-  KvCache make_cache(int capacity, KvType type) const override { return model_.make_cache(capacity, type); }
-  const ModelSpec& spec() const override { return model_.spec(); }
-  int max_rows() const override { return model_.max_rows(); }
-  int max_positions() const override { return model_.max_positions(); }
 
  private:
-  LanguageModel& model_;
   const FakeClock& clock_;
 };
 
