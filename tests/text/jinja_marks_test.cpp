@@ -40,6 +40,8 @@ constexpr const char* kOperations[] = {
     "c | default('x')",
     "c.partition('zz')[0]",
     "c.removeprefix('zz')",
+    "'{}'.format(c)",
+    "(c + '{}').format('')",
     "c.splitlines()[0]",
     "m(c)",
     "ns.c",

@@ -105,10 +105,40 @@ TEST(Jinja, FiltersTestsAndMethods) {
        {"{{ 'a,b,,c'.split(',') }}{{ ' a b  c '.split() }}{{ 'a b c'.rsplit(' ', 1) }}",
         "['a', 'b', '', 'c']['a', 'b', 'c']['a b', 'c']"},
        {"{{ 'xxaxx'.strip('x') }}{{ 'abc'.startswith(('x', 'a')) }}{{ 'aa'.replace('a', 'b', 1) }}", "aTrueba"},
+       {"{{ '<{}{{{}}}>'.format('a', 1) }}{{ '{1}{0}{x}'.format(none, [2], x=zz) }}", "<a{1}>[2]None"},
+       {"{{ '<'|safe + '<' }}{{ '<' + '>'|safe }}{{ '<'|safe ~ '<' }}", "<&lt;&lt;><<"},
+       {"{% if zz %}{{ 1|nothing }}{% endif %}{{ 1|nothing if zz }}x", "x"},
        {"{{ 5 is divisibleby 5 }}{{ d is mapping }}{{ xs is sequence }}{{ s is string }}{{ 3 is in xs }}",
         "TrueTrueTrueTrueTrue"},
        {"{{ '<a>'|e }}{{ '<'|safe }}{{ xs|reverse|list }}{{ xs|first }}{{ xs|last }}{{ range(3)|list }}",
         "&lt;a&gt;<[3, 2, 1]13[0, 1, 2]"}});
+}
+
+TEST(Jinja, GeneratorsMakeAnItemWhenItIsAskedForAndGiveItOnce) {
+  expect_rows(
+      {{"{% set g = xs|map('string') %}{% for x in g %}{% break %}{% endfor %}{{ g|list }}{{ g|list }}",
+        "['2', '3'][]"},
+       {"{% set g = xs|select %}{{ 2 in g }}{{ g|first }}{{ g|first is defined }}", "True3False"},
+       {"{% set g = xs|map('nothing') %}{{ g is iterable }}{{ none|map('nothing')|list }}{{ ''|select|list }}",
+        "True[][]"},
+       {"{% for x in xs|map('string') %}{{ loop.length }}{{ loop.revindex0 }}{{ x }},{% endfor %}", "321,312,303,"},
+       {"{% set g = xs|map('string') %}{% for x in g %}{{ x }}{{ loop.nextitem }}{% break %}{% endfor %}{{ g|list }}",
+        "12['3']"},
+       {"{{ [d, {}]|map(attribute='a.c', default='-')|list }}{{ xs|batch(2, 0)|list }}", "['-', '-'][[1, 2], [3, 0]]"},
+       {"{{ 'ba'|reverse }}{{ xs|reverse|first }}{{ d|reverse|list }}{{ d|items|first }}", "ab3['a', 'b']('b', 1)"},
+       {"{{ d.keys() == d.keys() }}{{ d.items() == d.keys() }}{{ d.values() == d.values() }}", "TrueFalseFalse"}});
+}
+
+TEST(Jinja, ALoopAsksItsConditionWhenItGetsToAnItem) {
+  expect_rows(
+      {{"{% set n = namespace(p=0) %}{% for x in [1, 1, 2, 2] if x != n.p %}{% set n.p = x %}{{ x }}{% endfor %}",
+        "12"},
+       {"{% set n = namespace(p=0) %}{% for x in [1, 1, 2] if x != n.p %}{{ loop.last }}{% set n.p = x %}{{ x }}{% "
+        "endfor %}",
+        "False1False1True2"},
+       {"{% set n = namespace() %}{% for x in xs %}{% set n.l = loop %}{% endfor %}{{ n.l.index }}{{ n.l.last }}{{ "
+        "n.l.length }}",
+        "3True3"}});
 }
 
 TEST(Jinja, WhatDoesNotFitIsAnInputErrorWithItsLine) {
@@ -116,6 +146,12 @@ TEST(Jinja, WhatDoesNotFitIsAnInputErrorWithItsLine) {
   EXPECT_THAT(refusal("{{ raise_exception('no') }}", ErrorKind::input), HasSubstr("no"));
   EXPECT_THAT(refusal("{{ 'a' + 1 }}", ErrorKind::input), HasSubstr("str and int"));
   EXPECT_THAT(refusal("{{ 1 // 0 }}", ErrorKind::input), HasSubstr("division by zero"));
+  EXPECT_THAT(refusal("{{ '{}{}'.format(1) }}", ErrorKind::input), HasSubstr("no argument 1"));
+  EXPECT_THAT(refusal("{{ '{}{0}'.format(1) }}", ErrorKind::input), HasSubstr("counted or numbered"));
+  EXPECT_THAT(refusal("{{ 'a}'.format(1) }}", ErrorKind::input), HasSubstr("single }"));
+  EXPECT_THAT(refusal("{{ {}.get([]) }}", ErrorKind::input), HasSubstr("unhashable"));
+  EXPECT_THAT(refusal("{{ {(1, []): 2} }}", ErrorKind::input), HasSubstr("unhashable"));
+  EXPECT_THAT(refusal("{{ 5|map('string')|list }}", ErrorKind::input), HasSubstr("not iterable"));
   EXPECT_THAT(refusal("{{ f() }}", ErrorKind::input), HasSubstr("'f' is undefined"));
   EXPECT_THAT(refusal("{% set x = 1 %}{% set x.y = 1 %}", ErrorKind::input), HasSubstr("non-namespace"));
 }
@@ -123,14 +159,21 @@ TEST(Jinja, WhatDoesNotFitIsAnInputErrorWithItsLine) {
 TEST(Jinja, WhatIsNotSupportedIsAModelErrorWithItsLine) {
   for (const char* source : {"{% import 'a' as b %}", "{{ x|pprint }}", "{{ x is wat }}", "{% break %}", "{{ 0x1f }}",
                              "{% for x in y recursive %}{% endfor %}", "{% block a %}{% endblock %}", "{{ 1", "{# x",
-                             "{{ '\\N{DASH}' }}", "{{ [1).x }}", "{{ 99999999999999999999 }}", "{% endif %}"}) {
+                             "{% if 1 %}{% for x in [] %}{{ x|nothing }}{% endfor %}{% endif %}", "{{ '\\N{DASH}' }}",
+                             "{{ [1).x }}", "{{ 99999999999999999999 }}", "{% endif %}"}) {
     EXPECT_THAT(refusal(source, ErrorKind::model), HasSubstr("t: line 1, column")) << source;
   }
   EXPECT_THAT(refusal("{{ [1].append(2) }}", ErrorKind::model), HasSubstr("append"));
   EXPECT_THAT(refusal("{{ 2 ** 64 }}", ErrorKind::model), HasSubstr("2^63"));
+  EXPECT_THAT(refusal("{{ [1, 'nan'|float, 0]|sort }}", ErrorKind::model), HasSubstr("NaN"));
   EXPECT_THAT(refusal("{{ '%s' % 1 }}", ErrorKind::model), HasSubstr("formatting"));
+  EXPECT_THAT(refusal("{{ '{:02d}'.format(1) }}", ErrorKind::model), HasSubstr("{:02d}"));
+  EXPECT_THAT(refusal("{{ 1[1:] }}", ErrorKind::model), HasSubstr("a slice of a int"));
+  EXPECT_THAT(refusal("{{ self.title }}", ErrorKind::model), HasSubstr("attribute title of a function"));
   EXPECT_THAT(refusal("{{ joiner() }}", ErrorKind::model), HasSubstr("joiner"));
   EXPECT_THAT(refusal("{{ [1]|map('string') }}", ErrorKind::model), HasSubstr("generator"));
+  EXPECT_THAT(refusal("{{ [1]|map('nothing')|list }}", ErrorKind::model), HasSubstr("filter nothing"));
+  EXPECT_THAT(refusal("{{ 'a\\nb'|indent(1001) }}", ErrorKind::model), HasSubstr("at most 1000"));
 }
 
 TEST(Jinja, HostileTemplatesMeetALimit) {
@@ -156,8 +199,37 @@ TEST(Jinja, HostileTemplatesMeetALimit) {
   std::string sum = "{{ 1";
   for (int i = 0; i < 100000; ++i) sum += "+1";
   EXPECT_THAT(refusal(sum + " }}", ErrorKind::model), HasSubstr("too long or too deeply nested"));
+  Limits megabyte;
+  megabyte.text_bytes = 1 << 20;
+  const std::string set = "{% set n = namespace(x='a' * 20000) %}";
+  for (const char* product : {"(['']*100)|join(n.x)", "n.x.join(['']*100)", "('b'*100).replace('b', n.x)",
+                              "('b'*60)|replace('b', n.x)", "('b\\n'*60)|indent(n.x)", "([1]*60)|tojson(indent=n.x)",
+                              "([1]*60)|tojson(separators=(n.x, ':'))", "([n.x]*100)|join", "n.x * 100"}) {
+    EXPECT_THAT(refusal(set + "{{ " + product + " }}", ErrorKind::model, megabyte),
+                AnyOf(HasSubstr("bytes of text"), HasSubstr("repeated too often")))
+        << product;
+  }
+  EXPECT_THAT(refusal("{{ ('a'*900000 + 'b').find('a'*450000 + 'b') }}", ErrorKind::model), HasSubstr("steps"));
+  // Generators that ask one another, each through a namespace, and one that asks itself.
+  const std::string chain =
+      "{% set r = namespace(n=namespace(g=[1])) %}{% for i in range(9999) %}"
+      "{% set r.n = namespace(g=[r.n]|map(attribute='g')|map('first')) %}{% endfor %}{{ r.n.g|first }}";
+  EXPECT_THAT(refusal(chain, ErrorKind::model), HasSubstr("generators that ask one another"));
+  const std::string itself =
+      "{% set n = namespace() %}{% set n.g = [n]|map(attribute='g')|map('list') %}{{ n.g|list }}";
+  EXPECT_THAT(refusal(itself, ErrorKind::input), HasSubstr("its own next item"));
+  // Long chains of loops and of generators that hold one another are taken apart one by one.
+  for (const char* item : {"loop", "[n]|map(attribute='l')|unique"}) {
+    const std::string long_chain =
+        "{% set n = namespace(l=0) %}{% for i in range(50000) %}{% for x in [n.l] %}{% set n.l = " + std::string(item) +
+        " %}{% endfor %}{% endfor %}x";
+    EXPECT_EQ(render(long_chain), "x") << item;
+  }
   // Values that hold themselves are taken apart again (the address sanitizer would tell).
-  EXPECT_EQ(render("{% set n = namespace() %}{% set n.n = n %}{% macro m() %}{% endmacro %}{% set n.m = m %}x"), "x");
+  EXPECT_EQ(render("{% set n = namespace() %}{% set n.n = n %}{% macro m() %}{% endmacro %}{% set n.m = m %}"
+                   "{% for x in [1, 2] if x %}{% set n.l = loop %}{% if loop.changed(loop) %}{% endif %}{% break %}"
+                   "{% endfor %}{% set n.g = [n]|map(attribute='g') %}x"),
+            "x");
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ const Names& python_attributes(const Value& value) {
                                "numerator",        "real",      "to_bytes"};
   if (value.text() != nullptr) return text;
   if (value.dict() != nullptr) return dict;
+  if (value.generator() != nullptr) return generator;
   if (is_number(value)) return number;
   const Sequence* sequence = value.sequence();
   if (sequence == nullptr) return none;
@@ -46,8 +47,6 @@ const Names& python_attributes(const Value& value) {
       return tuple;
     case SequenceKind::range:
       return range;
-    case SequenceKind::generator:
-      return generator;
     default:
       return view;
   }
@@ -65,7 +64,7 @@ std::optional<Value> python_attribute(Runtime& runtime, const Value& object, con
     return std::nullopt;
   }
   if (const LoopPtr* loop = object.as<LoopPtr>()) {
-    if (auto value = loop_attribute(**loop, name)) return value;
+    if (auto value = (*loop)->attribute(name)) return value;
     if (name == "cycle" || name == "changed") return Value(Method{std::make_shared<const Value>(object), name});
     return std::nullopt;
   }
@@ -128,9 +127,7 @@ Value item(Runtime& runtime, const Value& object, const Value& index) {
     wrong("{}", unknown->why ? *unknown->why : "a value is undefined");
   if (const Dict* dict = object.dict()) {
     runtime.spend(dict->entries.size() / 4);
-    const bool hashable =
-        index.dict() == nullptr && (index.sequence() == nullptr || index.sequence()->kind == SequenceKind::tuple);
-    const Value* value = hashable ? find(*dict, index) : nullptr;
+    const Value* value = hashable(index) ? find(*dict, index) : nullptr;
     if (value != nullptr) return *value;
   } else if (is_integer(index)) {
     if (auto value = element(runtime, object, integer_of(index))) return *value;
@@ -148,7 +145,7 @@ Value slice(Runtime& runtime, const Value& object, const Value* start, const Val
   if (const Undefined* unknown = object.as<Undefined>())
     wrong("{}", unknown->why ? *unknown->why : "a value is undefined");
   if (text == nullptr && (sequence == nullptr || !subscriptable(*sequence))) {
-    return undefined(fmt::format("'{} object' has no slices", type_name(object)));
+    unsupported("a slice of a {} is not supported", type_name(object));
   }
   std::int64_t step = 1;
   if (step_value != nullptr && !step_value->is<None>()) {
@@ -184,15 +181,22 @@ Value slice(Runtime& runtime, const Value& object, const Value* start, const Val
   return runtime.list(std::move(items), sequence->kind);
 }
 
-Value path(Runtime& runtime, Value object, const Value& attribute) {
+Value path(Runtime& runtime, Value object, const Value& attribute, const Value* fallback) {
+  const auto step = [&](const Value& part) {
+    object = item(runtime, object, part);
+    if (fallback != nullptr && object.is<Undefined>()) object = *fallback;
+  };
   const MarkedText* name = attribute.text();
-  if (name == nullptr) return item(runtime, object, attribute);
+  if (name == nullptr) {
+    if (!attribute.is<None>()) step(attribute);
+    return object;
+  }
   std::string_view rest = name->bytes();
   while (true) {
     const std::size_t dot = rest.find('.');
     const std::string part(rest.substr(0, dot));
     const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos && part.size() < 10;
-    object = item(runtime, object, number ? Value(std::int64_t{std::stoi(part)}) : literal(part));
+    step(number ? Value(std::int64_t{std::stoi(part)}) : literal(part));
     if (dot == std::string_view::npos) return object;
     rest.remove_prefix(dot + 1);
   }

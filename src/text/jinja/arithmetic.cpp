@@ -2,6 +2,7 @@
 
 #include "src/text/jinja/compare.h"
 #include "src/text/jinja/operators.h"
+#include "src/text/jinja/text_tools.h"
 
 namespace tandem::jinja {
 namespace {
@@ -130,6 +131,14 @@ Value repeated(Runtime& runtime, const Value& value, std::int64_t count) {
   return runtime.list(std::move(items), sequence.kind);
 }
 
+// Markup + text and text + Markup escape the text.
+Value joined_markup(Runtime& runtime, const Value& left, const Value& right) {
+  MarkedText out;
+  for (const Value* part : {&left, &right})
+    out.append(part->is<Markup>() ? runtime.to_text(*part) : escaped(*part->text()));
+  return markup(runtime, std::move(out));
+}
+
 Value joined_lists(Runtime& runtime, const Sequence& left, const Sequence& right) {
   std::vector<Value> items = left.items;
   items.insert(items.end(), right.items.begin(), right.items.end());
@@ -146,6 +155,8 @@ Value binary(Runtime& runtime, BinaryOp op, const Value& left, const Value& righ
     out.append(*right.text());
     return runtime.text(std::move(out));
   }
+  const auto textual = [](const Value& value) { return value.is<Markup>() || value.text() != nullptr; };
+  if (op == BinaryOp::add && textual(left) && textual(right)) return joined_markup(runtime, left, right);
   const Sequence *a = left.sequence(), *b = right.sequence();
   const bool lists = a != nullptr && b != nullptr && a->kind == b->kind &&
                      (a->kind == SequenceKind::list || a->kind == SequenceKind::tuple);
@@ -170,7 +181,7 @@ Value negative(const Value& value) {
 bool compare(Runtime& runtime, CompareOp op, const Value& left, const Value& right) {
   if (op == CompareOp::in || op == CompareOp::not_in) {
     runtime.spend(weight_of(right));
-    return contains(right, left) == (op == CompareOp::in);
+    return contains(runtime, right, left) == (op == CompareOp::in);
   }
   runtime.spend(std::min(weight_of(left), weight_of(right)));
   if (op == CompareOp::equal) return equal(left, right);

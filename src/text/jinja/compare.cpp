@@ -2,17 +2,25 @@
 
 #include <algorithm>
 
+#include "src/text/jinja/iteration.h"
+
 namespace tandem::jinja {
 namespace {
 
-bool same_family(const Sequence& a, const Sequence& b) {
-  const auto is_view = [](SequenceKind kind) { return kind == SequenceKind::keys || kind == SequenceKind::items; };
-  return a.kind == b.kind && a.kind != SequenceKind::generator && a.kind != SequenceKind::values && !is_view(a.kind);
+bool is_set(const Sequence& sequence) {
+  return sequence.kind == SequenceKind::keys || sequence.kind == SequenceKind::items;
 }
 
 bool equal_sequences(const Sequence& a, const Sequence& b) {
   if (&a == &b) return true;
-  return same_family(a, b) && std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), equal);
+  if (is_set(a) && is_set(b)) {
+    const auto in_b = [&](const Value& item) {
+      return std::any_of(b.items.begin(), b.items.end(), [&](const Value& other) { return equal(item, other); });
+    };
+    return a.items.size() == b.items.size() && std::all_of(a.items.begin(), a.items.end(), in_b);
+  }
+  return a.kind == b.kind && a.kind != SequenceKind::values &&
+         std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), equal);
 }
 
 bool equal_dicts(const Dict& a, const Dict& b) {
@@ -46,6 +54,7 @@ bool equal(const Value& a, const Value& b) {
   if (a.is<Undefined>() || a.is<None>()) return true;
   if (a.is<SequencePtr>()) return equal_sequences(*a.sequence(), *b.sequence());
   if (a.is<DictPtr>()) return equal_dicts(*a.dict(), *b.dict());
+  if (a.is<GeneratorPtr>()) return a.generator() == b.generator();
   if (a.is<NamespacePtr>()) return *a.as<NamespacePtr>() == *b.as<NamespacePtr>();
   if (a.is<LoopPtr>()) return *a.as<LoopPtr>() == *b.as<LoopPtr>();
   unsupported("comparing two values of type {} is not supported", type_name(a));
@@ -65,27 +74,27 @@ int order(const Value& a, const Value& b) {
   return sign(left->items.size(), right->items.size());
 }
 
-bool contains(const Value& haystack, const Value& needle) {
+bool contains(Runtime& runtime, const Value& haystack, const Value& needle) {
   if (const MarkedText* text = haystack.text()) {
     const MarkedText* part = needle.text();
     if (part == nullptr) wrong("'in <string>' requires string as left operand, got {}", type_name(needle));
+    runtime.spend_search(*text, *part);
     return text->bytes().find(part->bytes()) != std::string::npos;
   }
   if (const Sequence* sequence = haystack.sequence()) {
-    while (sequence->kind == SequenceKind::generator) {
-      if (sequence->next == sequence->items.size()) return false;
-      if (equal(sequence->items[sequence->next++], needle)) return true;
-    }
     return std::any_of(sequence->items.begin(), sequence->items.end(),
                        [&](const Value& item) { return equal(item, needle); });
   }
   if (const Dict* dict = haystack.dict()) {
-    if (needle.is<SequencePtr>() || needle.is<DictPtr>()) {
-      if (needle.sequence() == nullptr || needle.sequence()->kind != SequenceKind::tuple) {
-        wrong("unhashable type: {}", type_name(needle));
-      }
-    }
+    if (!hashable(needle)) wrong("unhashable type: {}", type_name(needle));
     return find(*dict, needle) != nullptr;
+  }
+  if (haystack.generator() != nullptr) {
+    for (Iterator items(runtime, haystack); std::optional<Value> item = items.next();) {
+      runtime.spend(std::min(weight_of(*item), weight_of(needle)));
+      if (equal(*item, needle)) return true;
+    }
+    return false;
   }
   if (haystack.is<Undefined>()) return false;
   wrong("argument of type {} is not iterable", type_name(haystack));

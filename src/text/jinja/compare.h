@@ -1,6 +1,6 @@
 // Python's comparisons of values.
 #pragma once
-#include "src/text/jinja/value.h"
+#include "src/text/jinja/runtime.h"
 
 namespace tandem::jinja {
 
@@ -10,7 +10,7 @@ bool equal(const Value& a, const Value& b);
 // Negative, 0 or positive as a < b, a == b, a > b; 2 when neither (NaN). Throws Problem where Python has no order.
 int order(const Value& a, const Value& b);
 
-// `needle in haystack`. Consumes a generator up to the match.
-bool contains(const Value& haystack, const Value& needle);
+// `needle in haystack`. Uses up a generator up to the match. Throws Problem where Python has no answer.
+bool contains(Runtime& runtime, const Value& haystack, const Value& needle);
 
 }  // namespace tandem::jinja

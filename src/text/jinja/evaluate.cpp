@@ -68,17 +68,21 @@ Value Interpreter::evaluate(const Slice& node) {
 Value Interpreter::evaluate(const FilterCall& node) {
   const Value subject = node.subject ? evaluate(*node.subject) : Value(block_text_);
   const Arguments arguments = arguments_of(node.arguments);
-  return find_filter(node.name)(runtime_, subject, arguments);
+  const Filter filter = find_filter(node.name);
+  if (filter == nullptr) unsupported("filter {} is not supported", node.name);
+  return filter(runtime_, subject, arguments);
 }
 
 Value Interpreter::evaluate(const TestCall& node) {
   const Value subject = evaluate(*node.subject);
   const Arguments arguments = arguments_of(node.arguments);
-  return Value(find_test(node.name)(runtime_, subject, arguments));
+  const Test test = find_test(node.name);
+  if (test == nullptr) unsupported("test {} is not supported", node.name);
+  return Value(test(runtime_, subject, arguments));
 }
 
 Value Interpreter::evaluate(const Unary& node) {
-  const Value operand = evaluate(*node.operand);
+  Value operand = evaluate(*node.operand);
   switch (node.op) {
     case UnaryOp::logical_not:
       return Value(!truth(operand));

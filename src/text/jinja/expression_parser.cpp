@@ -72,14 +72,20 @@ ExpressionParser::Nested::Nested(ExpressionParser& parser) : parser_(parser) {
 ExpressionPtr ExpressionParser::expression() {
   const Nested nested(*this);
   Place place = tokens_.place();
+  const std::size_t known_unknown = unknown_.size();
   ExpressionPtr result = alternative();
   while (tokens_.take_name("if")) {
     ExpressionPtr condition = alternative();
     ExpressionPtr otherwise = tokens_.take_name("else") ? expression() : nullptr;
     result = make(place, Conditional{std::move(condition), std::move(result), std::move(otherwise)});
     place = tokens_.place();
+    unknown_.resize(known_unknown);  // all three parts are branches to Jinja
   }
   return result;
+}
+
+void ExpressionParser::unknown(Place place, const char* what, const std::string& name) {
+  if (!in_branch_) unknown_.push_back({place, fmt::format("{} {} is not supported", what, name)});
 }
 
 ExpressionPtr ExpressionParser::alternative() {
@@ -311,7 +317,7 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr object) {
 ExpressionPtr ExpressionParser::filter(ExpressionPtr subject) {
   const Place place = tokens_.place();
   const std::string name = tokens_.expect_name();
-  if (find_filter(name) == nullptr) throw SyntaxFault{place, fmt::format("filter {} is not supported", name)};
+  if (find_filter(name) == nullptr) unknown(place, "filter", name);
   CallArguments given = tokens_.at_op("(") ? arguments() : CallArguments{};
   return make(place, FilterCall{std::move(subject), name, std::move(given)});
 }
@@ -330,7 +336,7 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr subject) {
   const bool negated = tokens_.take_name("not");
   const Place name_place = tokens_.place();
   const std::string name = tokens_.expect_name();
-  if (find_test(name) == nullptr) throw SyntaxFault{name_place, fmt::format("test {} is not supported", name)};
+  if (find_test(name) == nullptr) unknown(name_place, "test", name);
   CallArguments given;
   const bool names_argument = tokens_.at(TokenKind::name) && !tokens_.at_any_name({"else", "or", "and"});
   const bool argument_follows = names_argument || tokens_.at(TokenKind::string) || tokens_.at(TokenKind::integer) ||

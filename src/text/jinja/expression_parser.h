@@ -34,6 +34,13 @@ class ExpressionParser {
   // The variables that were read since the last exchange.
   std::set<std::string> exchange_names(std::set<std::string> names) { return std::exchange(names_, std::move(names)); }
   const std::set<std::string>& strings() const { return strings_; }  // string literals
+  // Whether what is read now stands in a branch that may never run: a filter or test that is not supported is a fault
+  // only where it runs then. Returns what was set before.
+  bool exchange_branch(bool in_branch) { return std::exchange(in_branch_, in_branch); }
+  // Throws SyntaxFault for the first filter or test that is not supported elsewhere.
+  void require_known() const {
+    if (!unknown_.empty()) throw unknown_.front();
+  }
 
  private:
   ExpressionPtr conjunction();
@@ -58,7 +65,11 @@ class ExpressionParser {
   void argument(CallArguments& into);
 
   TokenStream& tokens_;
+  void unknown(Place place, const char* what, const std::string& name);
+
   int nested_ = 0;
+  bool in_branch_ = false;
+  std::vector<SyntaxFault> unknown_;
   std::set<std::string> names_, strings_;
 };
 

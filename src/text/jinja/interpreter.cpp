@@ -31,6 +31,7 @@ Interpreter::~Interpreter() {
     scope->names.clear();
     scope->parent.reset();
   }
+  for (const LoopPtr& loop : loops_) loop->release();
 }
 
 MarkedText Interpreter::run(const Body& body, Variables variables) {
@@ -44,7 +45,8 @@ MarkedText Interpreter::run(const Body& body, Variables variables) {
                                       {"strftime_now", Builtin::strftime_now},
                                       {"cycler", Builtin::unsupported},
                                       {"joiner", Builtin::unsupported},
-                                      {"lipsum", Builtin::unsupported}}) {
+                                      {"lipsum", Builtin::unsupported},
+                                      {"self", Builtin::unsupported}}) {
     globals->names.emplace_back(name, Value(Function{builtin, name}));
   }
   auto given = std::make_shared<Scope>(Scope{std::move(globals), std::move(variables)});
@@ -94,36 +96,45 @@ Interpreter::Flow Interpreter::execute(const If& node) {
 
 std::shared_ptr<Scope> Interpreter::inner_scope() const { return std::make_shared<Scope>(Scope{scope_, {}}); }
 
-std::vector<Value> Interpreter::looped_items(const For& node) {
-  const Value iterable = evaluate(*node.iterable);
-  if (iterable.is<LoopPtr>()) unsupported("a loop over loop is not supported");
-  std::vector<Value> items = runtime_.items(iterable);
-  if (!node.condition) return items;
-  const std::shared_ptr<Scope> outer = scope_;
-  std::vector<Value> kept;
-  for (Value& item : items) {
-    scope_ = std::make_shared<Scope>(Scope{outer, {}});
-    assign(node.target, item);
-    if (truth(evaluate(*node.condition))) kept.push_back(std::move(item));
-  }
-  scope_ = outer;
-  return kept;
+// The condition is asked of an item when the loop gets there, so that it sees what earlier iterations changed.
+Value Interpreter::looped_over(const For& node) {
+  Value iterable = evaluate(*node.iterable);
+  if (!node.condition) return iterable;
+  return runtime_.generator([this, &node, iterable, outer = scope_]() -> Generator::Next {
+    return [this, &node, outer, items = Iterator(runtime_, iterable)]() mutable {
+      const std::shared_ptr<Scope> inner = scope_;
+      std::optional<Value> item;
+      bool kept = false;
+      while (!kept && (item = items.next())) {
+        scope_ = std::make_shared<Scope>(Scope{outer, {}});
+        assign(node.target, *item);
+        kept = truth(evaluate(*node.condition));
+      }
+      scope_ = inner;
+      return item;
+    };
+  });
 }
 
 Interpreter::Flow Interpreter::execute(const For& node) {
-  auto loop = std::make_shared<LoopState>();
-  loop->items = looped_items(node);
+  const auto loop = std::make_shared<LoopState>(runtime_, looped_over(node));
+  const std::size_t slot = loops_.size();
+  loops_.push_back(loop);
   const std::shared_ptr<Scope> outer = scope_;
   bool ended_an_iteration = false;  // Jinja runs `else` where no iteration reached its end
-  for (; loop->index < loop->items.size(); ++loop->index) {
+  while (loop->advance()) {
     scope_ = std::make_shared<Scope>(Scope{outer, {}});
-    scope_->names.emplace_back("loop", Value(LoopPtr(loop)));
-    assign(node.target, loop->items[loop->index]);
+    scope_->names.emplace_back("loop", Value(loop));
+    assign(node.target, loop->current());
     const Flow flow = execute(node.body);
     if (flow == Flow::stop_loop) break;
     if (flow == Flow::next) ended_an_iteration = true;
   }
   scope_ = outer;
+  if (loop.use_count() == 2) {  // nothing else holds it
+    loops_[slot] = loops_.back();
+    loops_.pop_back();
+  }
   if (ended_an_iteration || node.otherwise.empty()) return Flow::next;
   scope_ = inner_scope();
   const Flow flow = execute(node.otherwise);

@@ -48,7 +48,7 @@ class Interpreter {
   Flow execute(const Break&) { return Flow::stop_loop; }
   Flow execute(const Continue&) { return Flow::next_iteration; }
 
-  std::vector<Value> looped_items(const For& node);
+  Value looped_over(const For& node);
   void assign(const Target& target, const Value& value);
   void assign_name(const std::string& name, Value value);
   void emit(const MarkedText& text);
@@ -96,6 +96,7 @@ class Interpreter {
   // What could hold itself, so that it is taken apart at the end.
   std::vector<NamespacePtr> namespaces_;
   std::vector<std::shared_ptr<Scope>> closures_;
+  std::vector<LoopPtr> loops_;  // that run or that something still refers to
 };
 
 }  // namespace tandem::jinja

@@ -20,8 +20,7 @@ class Writer {
       if (const MarkedText* text = given_[1].text()) {
         indent_ = *text;
       } else {
-        const std::int64_t columns = std::clamp<std::int64_t>(given_.integer_or(1, 0), 0, 64);
-        indent_ = MarkedText(std::string(static_cast<std::size_t>(columns), ' '), false);
+        indent_ = runtime.blanks("tojson", given_.integer_or(1, 0));
       }
       comma_ = MarkedText(",", false);
     }
@@ -39,6 +38,7 @@ class Writer {
 
   void write(const Value& value, std::size_t level) {
     runtime_.spend(1);
+    runtime_.require_text(out_.size());
     if (const MarkedText* text = value.text()) {
       write_string(*text);
     } else if (const Sequence* sequence = value.sequence()) {

@@ -3,25 +3,23 @@
 
 #include "src/text/jinja/compare.h"
 #include "src/text/jinja/filters.h"
+#include "src/text/jinja/iteration.h"
 #include "src/text/jinja/operators.h"
 #include "src/text/jinja/unicode.h"
 
 namespace tandem::jinja {
 namespace {
 
+// The rest of a generator that gives the items of `value`.
+Generator::Next over(Runtime& runtime, const Value& value) {
+  return [items = Iterator(runtime, value)]() mutable { return items.next(); };
+}
+
 Value length(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("length", arguments, {});
-  if (const MarkedText* text = subject.text()) {
-    runtime.spend(text->size() / 64);
-    return Value(static_cast<std::int64_t>(count_characters(text->bytes())));
-  }
-  if (const Dict* dict = subject.dict()) return Value(static_cast<std::int64_t>(dict->entries.size()));
-  const Sequence* sequence = subject.sequence();
-  if (sequence != nullptr && sequence->kind != SequenceKind::generator) {
-    return Value(static_cast<std::int64_t>(sequence->items.size()));
-  }
-  if (subject.is<Undefined>()) return Value(std::int64_t{0});
-  wrong("length: a value of type {} has no length", type_name(subject));
+  const std::optional<std::int64_t> size = length_of(runtime, subject);
+  if (!size) wrong("length: a value of type {} has no length", type_name(subject));
+  return Value(*size);
 }
 
 Value list(Runtime& runtime, const Value& subject, const Arguments& arguments) {
@@ -31,18 +29,13 @@ Value list(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 
 Value first(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("first", arguments, {});
-  const Sequence* sequence = subject.sequence();
-  if (sequence != nullptr && sequence->kind == SequenceKind::generator && sequence->next < sequence->items.size()) {
-    return sequence->items[sequence->next++];
-  }
-  const std::vector<Value> items = runtime.items(subject);
-  return items.empty() ? undefined("No first item, sequence was empty.") : items.front();
+  std::optional<Value> item = Iterator(runtime, subject).next();
+  return item ? std::move(*item) : undefined("No first item, sequence was empty.");
 }
 
 Value last(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("last", arguments, {});
-  const Sequence* sequence = subject.sequence();
-  if (sequence != nullptr && sequence->kind == SequenceKind::generator) wrong("last: a generator cannot be reversed");
+  if (subject.generator() != nullptr) wrong("last: a generator cannot be reversed");
   if (subject.is<Undefined>()) wrong("last: expected a list, got an undefined value");
   const std::vector<Value> items = runtime.items(subject);
   return items.empty() ? undefined("No last item, sequence was empty.") : items.back();
@@ -51,15 +44,14 @@ Value last(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 Value join(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("join", arguments, {"d", "attribute"});
   const MarkedText separator = given.has(0) ? runtime.to_text(given[0]) : MarkedText();
-  const bool has_attribute = given.has(1) && !given[1].is<None>();
+  const Value attribute = given.value_or_none(1);
   MarkedText out;
   bool is_first = true;
   for (const Value& entry : runtime.items(subject)) {
     if (!is_first) out.append(separator);
     is_first = false;
-    out.append(runtime.to_text(has_attribute ? path(runtime, entry, given[1]) : entry));
-    if (out.size() > runtime.limits().text_bytes)
-      unsupported("join: expected at most {} bytes", runtime.limits().text_bytes);
+    out.append(runtime.to_text(path(runtime, entry, attribute)));
+    runtime.require_text(out.size());
   }
   return runtime.text(std::move(out));
 }
@@ -73,21 +65,18 @@ Value reverse(Runtime& runtime, const Value& subject, const Arguments& arguments
     for (const Value& character : items) out.append(*character.text());
     return runtime.text(std::move(out));
   }
-  const Sequence* sequence = subject.sequence();
-  const bool becomes_list =
-      subject.is<Undefined>() || (sequence != nullptr && sequence->kind == SequenceKind::generator);
-  return runtime.list(std::move(items), becomes_list ? SequenceKind::list : SequenceKind::generator);
+  Value backward = runtime.list(std::move(items));
+  if (subject.generator() != nullptr) return backward;
+  return runtime.generator([&runtime, backward] { return over(runtime, backward); });
 }
 
 Value items(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("items", arguments, {});
-  std::vector<Value> pairs;
-  if (const Dict* dict = subject.dict()) {
-    for (const auto& [key, value] : dict->entries) pairs.push_back(runtime.list({key, value}, SequenceKind::tuple));
-  } else if (!subject.is<Undefined>()) {
-    wrong("items: expected a dict, got {}", type_name(subject));
-  }
-  return runtime.list(std::move(pairs), SequenceKind::generator);
+  return runtime.generator([&runtime, subject]() -> Generator::Next {
+    if (subject.is<Undefined>()) return nullptr;
+    if (subject.dict() == nullptr) wrong("items: expected a dict, got {}", type_name(subject));
+    return over(runtime, dict_view(runtime, *subject.dict(), SequenceKind::items));
+  });
 }
 
 // Text in lower case, anything else as it is.
@@ -109,7 +98,10 @@ std::vector<Value> sorted(Runtime& runtime, std::vector<Keyed> entries, bool des
   const auto less = [&](const Keyed& a, const Keyed& b) {
     for (std::size_t i = 0; i < a.key.size(); ++i) {
       runtime.spend(1);
-      if (!equal(a.key[i], b.key[i])) return order(a.key[i], b.key[i]) == -1;
+      if (equal(a.key[i], b.key[i])) continue;
+      const int sign = order(a.key[i], b.key[i]);
+      if (sign == 2) unsupported("sorting NaN is not supported");
+      return sign == -1;
     }
     return false;
   };
@@ -120,6 +112,7 @@ std::vector<Value> sorted(Runtime& runtime, std::vector<Keyed> entries, bool des
     std::stable_sort(entries.begin(), entries.end(), less);
   }
   std::vector<Value> values;
+  values.reserve(entries.size());
   for (Keyed& entry : entries) values.push_back(std::move(entry.value));
   return values;
 }
@@ -166,44 +159,53 @@ Value dict_sort(Runtime& runtime, const Value& subject, const Arguments& argumen
 
 Value unique(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("unique", arguments, {"case_sensitive", "attribute"});
-  std::vector<Value> keys, kept;
-  for (const Value& value : runtime.items(subject)) {
-    Value key = given.has(1) && !given[1].is<None>() ? path(runtime, value, given[1]) : value;
-    if (!given.truth_or(0, false)) key = ignoring_case(runtime, key);
-    if (key.dict() != nullptr || (key.sequence() != nullptr && key.sequence()->kind == SequenceKind::list)) {
-      wrong("unhashable type: {}", type_name(key));
-    }
-    runtime.spend(1 + keys.size() / 4 * weight_of(key));
-    if (std::any_of(keys.begin(), keys.end(), [&](const Value& known) { return equal(known, key); })) continue;
-    keys.push_back(std::move(key));
-    kept.push_back(value);
-  }
-  return runtime.list(std::move(kept), SequenceKind::generator);
+  const bool exact = given.truth_or(0, false);
+  return runtime.generator([&runtime, subject, exact, attribute = given.value_or_none(1)]() -> Generator::Next {
+    return [&runtime, exact, attribute, values = Iterator(runtime, subject), keys = std::vector<Value>()]() mutable {
+      std::optional<Value> value;
+      while ((value = values.next())) {
+        Value key = path(runtime, *value, attribute);
+        if (!exact) key = ignoring_case(runtime, key);
+        if (!hashable(key)) wrong("unhashable type: {}", type_name(key));
+        runtime.spend(1 + keys.size() / 4 * weight_of(key));
+        if (std::any_of(keys.begin(), keys.end(), [&](const Value& known) { return equal(known, key); })) continue;
+        keys.push_back(std::move(key));
+        break;
+      }
+      return value;
+    };
+  });
 }
 
 Value batch(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("batch", arguments, {"linecount", "fill_with"}, 1);
-  const std::int64_t size = given.integer_or(0, 0);
-  if (size < 1 || size > 1000000) unsupported("batch: expected 1..1000000 items, got {}", size);
-  std::vector<Value> rows, row;
-  for (const Value& value : runtime.items(subject)) {
-    if (row.size() == static_cast<std::size_t>(size)) rows.push_back(runtime.list(std::exchange(row, {})));
-    row.push_back(value);
-  }
-  if (!row.empty()) {
-    if (given.has(1) && !given[1].is<None>()) row.resize(static_cast<std::size_t>(size), given[1]);
-    rows.push_back(runtime.list(std::move(row)));
-  }
-  return runtime.list(std::move(rows), SequenceKind::generator);
+  return runtime.generator([&runtime, subject, size = given[0], fill = given.value_or_none(1)]() -> Generator::Next {
+    return [&runtime, size, fill, values = Iterator(runtime, subject),
+            row = std::vector<Value>()]() mutable -> std::optional<Value> {
+      const auto length = [&] { return Value(static_cast<std::int64_t>(row.size())); };
+      while (std::optional<Value> value = values.next()) {
+        const bool full = equal(length(), size);
+        std::vector<Value> done = full ? std::exchange(row, {}) : std::vector<Value>();
+        row.push_back(std::move(*value));
+        if (full) return runtime.list(std::move(done));
+      }
+      if (row.empty()) return std::nullopt;
+      while (!fill.is<None>() && order(length(), size) == -1) {
+        runtime.spend(1);
+        row.push_back(fill);
+      }
+      return runtime.list(std::exchange(row, {}));
+    };
+  });
 }
 
 Value sum(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("sum", arguments, {"attribute", "start"});
   Value total = given.has(1) ? given[1] : Value(std::int64_t{0});
   if (total.text() != nullptr) wrong("sum: can't sum strings");
+  const Value attribute = given.value_or_none(0);
   for (const Value& value : runtime.items(subject)) {
-    const bool has_attribute = given.has(0) && !given[0].is<None>();
-    total = binary(runtime, BinaryOp::add, total, has_attribute ? path(runtime, value, given[0]) : value);
+    total = binary(runtime, BinaryOp::add, total, path(runtime, value, attribute));
   }
   return total;
 }
@@ -214,7 +216,7 @@ Value extreme(Runtime& runtime, const Value& subject, const Arguments& arguments
   const std::vector<Value> values = runtime.items(subject);
   if (values.empty()) return undefined("No aggregated item, sequence was empty.");
   const auto key_of = [&](const Value& value) {
-    const Value key = given.has(1) && !given[1].is<None>() ? path(runtime, value, given[1]) : value;
+    const Value key = path(runtime, value, given.value_or_none(1));
     return given.truth_or(0, false) ? key : ignoring_case(runtime, key);
   };
   const Value* best = &values.front();

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "src/text/jinja/compare.h"
+#include "src/text/jinja/format_text.h"
 #include "src/text/jinja/loop_state.h"
 #include "src/text/jinja/operators.h"
 #include "src/text/jinja/text_tools.h"
@@ -30,8 +31,9 @@ Value split_text(Runtime& runtime, const MarkedText& text, const Arguments& argu
   const std::optional<std::string> separator = optional_text(given, 0);
   if (separator && separator->empty()) wrong("split: empty separator");
   const std::int64_t count = given.integer_or(1, -1);
-  runtime.spend(text.size() / 8);
-  return texts(runtime, from_right ? split_from_right(text, separator, count) : split(text, separator, count));
+  runtime.spend_search(text, separator ? given.text(0) : MarkedText());
+  return texts(runtime,
+               from_right ? split_from_right(runtime, text, separator, count) : split(runtime, text, separator, count));
 }
 
 template <bool at_end>
@@ -60,6 +62,7 @@ Value remove_affix(Runtime& runtime, const MarkedText& text, const Arguments& ar
 template <LetterCase wanted>
 Value change_case(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
   const Parameters given("upper", arguments, {});
+  runtime.spend(text.size() / 8);
   return runtime.text(in_case(text, wanted));
 }
 
@@ -75,9 +78,8 @@ Value title(Runtime& runtime, const MarkedText& text, const Arguments& arguments
 
 Value replace(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
   const Parameters given("replace", arguments, {"old", "new", "count"}, 2);
-  const std::size_t most = (text.size() + 1) * given.text(1).size();
-  if (most > runtime.limits().text_bytes) runtime.spend(most / 64);
-  return runtime.text(replaced(text, given.text(0), given.text(1), given.integer_or(2, -1)));
+  runtime.spend_search(text, given.text(0));
+  return runtime.text(replaced(runtime, text, given.text(0), given.text(1), given.integer_or(2, -1)));
 }
 
 Value join(Runtime& runtime, const MarkedText& separator, const Arguments& arguments) {
@@ -89,15 +91,20 @@ Value join(Runtime& runtime, const MarkedText& separator, const Arguments& argum
     if (!first) out.append(separator);
     first = false;
     out.append(*part.text());
+    runtime.require_text(out.size());
   }
   return runtime.text(std::move(out));
+}
+
+Value format(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
+  return runtime.text(format_text(runtime, text, arguments));
 }
 
 template <bool from_right, bool must>
 Value find_text(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
   const Parameters given("find", arguments, {"sub"}, 1);
   const std::string& part = given.text(0).bytes();
-  runtime.spend(text.size() / 8);
+  runtime.spend_search(text, given.text(0));
   const std::size_t at = from_right ? text.bytes().rfind(part) : text.bytes().find(part);
   if (at == std::string::npos && must) wrong("substring not found");
   if (at == std::string::npos) return Value(std::int64_t{-1});
@@ -107,7 +114,7 @@ Value find_text(Runtime& runtime, const MarkedText& text, const Arguments& argum
 Value count(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
   const Parameters given("count", arguments, {"sub"}, 1);
   const std::string& part = given.text(0).bytes();
-  runtime.spend(text.size() / 8);
+  runtime.spend_search(text, given.text(0));
   if (part.empty()) return Value(static_cast<std::int64_t>(count_characters(text.bytes())) + 1);
   std::int64_t found = 0;
   for (std::size_t at = text.bytes().find(part); at != std::string::npos;
@@ -121,6 +128,7 @@ Value partition(Runtime& runtime, const MarkedText& text, const Arguments& argum
   const Parameters given("partition", arguments, {"sep"}, 1);
   const MarkedText& separator = given.text(0);
   if (separator.empty()) wrong("partition: empty separator");
+  runtime.spend_search(text, separator);
   const std::size_t at = from_right ? text.bytes().rfind(separator.bytes()) : text.bytes().find(separator.bytes());
   std::vector<MarkedText> parts;
   if (at == std::string::npos) {
@@ -128,14 +136,12 @@ Value partition(Runtime& runtime, const MarkedText& text, const Arguments& argum
   } else {
     parts = {text.slice(0, at), text.slice(at, at + separator.size()), text.slice(at + separator.size(), text.size())};
   }
-  std::vector<Value> items;
-  for (MarkedText& part : parts) items.push_back(runtime.text(std::move(part)));
-  return runtime.list(std::move(items), SequenceKind::tuple);
+  return texts(runtime, std::move(parts), SequenceKind::tuple);
 }
 
 Value split_lines(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
   const Parameters given("splitlines", arguments, {"keepends"});
-  return texts(runtime, lines(text, given.truth_or(0, false)));
+  return texts(runtime, lines(runtime, text, given.truth_or(0, false)));
 }
 
 template <bool (*holds)(std::string_view)>
@@ -176,6 +182,7 @@ const std::map<std::string_view, TextMethod>& text_methods() {
                                                                  {"index", find_text<false, true>},
                                                                  {"rindex", find_text<true, true>},
                                                                  {"count", count},
+                                                                 {"format", format},
                                                                  {"partition", partition<false>},
                                                                  {"rpartition", partition<true>},
                                                                  {"isspace", all_characters<is_space>},
@@ -183,21 +190,12 @@ const std::map<std::string_view, TextMethod>& text_methods() {
   return methods;
 }
 
-Value dict_view(Runtime& runtime, const Dict& dict, SequenceKind kind) {
-  std::vector<Value> items;
-  for (const auto& [key, value] : dict.entries) {
-    items.push_back(kind == SequenceKind::keys     ? key
-                    : kind == SequenceKind::values ? value
-                                                   : runtime.list({key, value}, SequenceKind::tuple));
-  }
-  return runtime.list(std::move(items), kind);
-}
-
 Value dict_method(Runtime& runtime, const Value& self, const std::string& name, const Arguments& arguments) {
   const Dict& dict = *self.dict();
   if (name == "get") {
     const Parameters given("get", arguments, {"key", "default"}, 1);
     runtime.spend(dict.entries.size() / 4);
+    if (!hashable(given[0])) wrong("unhashable type: {}", type_name(given[0]));
     const Value* value = find(dict, given[0]);
     return value != nullptr ? *value : given.has(1) ? given[1] : Value(None{});
   }
@@ -227,20 +225,20 @@ Value list_method(Runtime& runtime, const Value& self, const std::string& name, 
 
 Value loop_method(LoopState& loop, const std::string& name, const Arguments& arguments) {
   if (!arguments.named.empty()) wrong("loop.{}: takes no named arguments", name);
-  const std::vector<Value>& values = arguments.positional;
-  if (name == "cycle") {
-    if (values.empty()) wrong("loop.cycle: no items for cycling given");
-    return values[loop.index % values.size()];
-  }
-  const auto same = [&] {
-    return std::equal(values.begin(), values.end(), loop.last_changed->begin(), loop.last_changed->end(), equal);
-  };
-  const bool changed = !loop.last_changed || !same();
-  loop.last_changed = values;
-  return Value(changed);
+  return name == "cycle" ? loop.cycle(arguments.positional) : loop.changed(arguments.positional);
 }
 
 }  // namespace
+
+Value dict_view(Runtime& runtime, const Dict& dict, SequenceKind kind) {
+  std::vector<Value> items;
+  for (const auto& [key, value] : dict.entries) {
+    items.push_back(kind == SequenceKind::keys     ? key
+                    : kind == SequenceKind::values ? value
+                                                   : runtime.list({key, value}, SequenceKind::tuple));
+  }
+  return runtime.list(std::move(items), kind);
+}
 
 Value call_method(Runtime& runtime, const Value& self, const std::string& name, const Arguments& arguments) {
   if (const MarkedText* text = self.text()) {

@@ -11,6 +11,7 @@ class Parser {
 
   Tree run() {
     Body body = statements({});
+    expressions_.require_known();
     return {std::move(body), expressions_.strings()};
   }
 
@@ -40,12 +41,21 @@ class Parser {
     return body;
   }
 
+  // What `read` reads, which is part of a branch of `if` or not: Jinja takes most blocks inside a branch out of it.
+  template <typename Read>
+  auto in_branch(bool branch, Read read) {
+    const bool outer = expressions_.exchange_branch(branch);
+    auto result = read();
+    expressions_.exchange_branch(outer);
+    return result;
+  }
+
   // The body of a block whose opening tag ends here. The name that ended it is taken.
-  std::pair<Body, std::string> block(Ends ends) {
+  std::pair<Body, std::string> block(Ends ends, bool branch = false) {
     const ExpressionParser::Nested nested(expressions_);
     tokens_.take_op(":");
     tokens_.expect(TokenKind::block_end, "%}");
-    Body body = statements(ends);
+    Body body = in_branch(branch, [&] { return statements(ends); });
     return {std::move(body), tokens_.take().text};
   }
 
@@ -68,7 +78,7 @@ class Parser {
     if (tag == "with") return with_block();
     if (tag == "generation") return Generation{apart("endgeneration")};
     if (tag == "filter") {
-      ExpressionPtr filter = expressions_.block_filters(true);
+      ExpressionPtr filter = in_branch(false, [&] { return expressions_.block_filters(true); });
       return FilterBlock{std::move(filter), apart("endfilter")};
     }
     if (tag == "print") return Print{expressions_.tuple()};
@@ -83,11 +93,11 @@ class Parser {
   If if_block() {
     If node;
     while (true) {
-      ExpressionPtr condition = expressions_.tuple(false);
-      auto [body, ending] = block({"elif", "else", "endif"});
+      ExpressionPtr condition = in_branch(true, [&] { return expressions_.tuple(false); });
+      auto [body, ending] = block({"elif", "else", "endif"}, true);
       node.branches.emplace_back(std::move(condition), std::move(body));
       if (ending == "elif") continue;
-      if (ending == "else") node.otherwise = block({"endif"}).first;
+      if (ending == "else") node.otherwise = block({"endif"}, true).first;
       return node;
     }
   }
@@ -97,7 +107,7 @@ class Parser {
     node.target = target(false);
     if (!tokens_.take_name("in")) tokens_.fault(fmt::format("expected in, got {}", tokens_.shown()));
     node.iterable = expressions_.tuple(false);
-    if (tokens_.take_name("if")) node.condition = expressions_.expression();
+    if (tokens_.take_name("if")) node.condition = in_branch(false, [&] { return expressions_.expression(); });
     if (tokens_.at_name("recursive")) tokens_.fault("a recursive loop is not supported");
     ++loops_;
     forbid_loop(node.target);
@@ -112,7 +122,7 @@ class Parser {
     Target to = target(true);
     if (loops_ > 0) forbid_loop(to);
     if (tokens_.take_op("=")) return Set{std::move(to), expressions_.tuple()};
-    ExpressionPtr filters = expressions_.block_filters(false);
+    ExpressionPtr filters = in_branch(false, [&] { return expressions_.block_filters(false); });
     return SetBlock{std::move(to), std::move(filters), apart("endset")};
   }
 
@@ -187,7 +197,7 @@ class Parser {
   std::unique_ptr<Macro> macro() {
     auto node = std::make_unique<Macro>();
     node->name = tokens_.expect_name();
-    node->parameters = signature();
+    node->parameters = in_branch(false, [&] { return signature(); });
     macro_body(*node, "endmacro");
     return node;
   }
@@ -195,7 +205,7 @@ class Parser {
   CallBlock call_block() {
     auto body = std::make_unique<Macro>();
     body->name = "caller";
-    if (tokens_.at_op("(")) body->parameters = signature();
+    if (tokens_.at_op("(")) body->parameters = in_branch(false, [&] { return signature(); });
     ExpressionPtr call = expressions_.expression();
     if (!std::holds_alternative<Call>(call->node)) throw SyntaxFault{call->place, "expected a call"};
     macro_body(*body, "endcall");

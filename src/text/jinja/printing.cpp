@@ -83,10 +83,8 @@ MarkedText quoted_sequence(const Sequence& sequence, Runtime& runtime) {
       return out;
     case SequenceKind::range:
       return {sequence.label, false};
-    case SequenceKind::generator:
-      break;
   }
-  unsupported("printing a generator is not supported; make it a list first");
+  return out;
 }
 
 MarkedText quoted_dict(const Dict& dict, Runtime& runtime) {
@@ -108,6 +106,7 @@ std::string scalar(const Value& value) {
   if (const bool* flag = value.as<bool>()) return *flag ? "True" : "False";
   if (const std::int64_t* integer = value.as<std::int64_t>()) return std::to_string(*integer);
   if (const double* real = value.as<double>()) return float_text(*real);
+  if (value.generator() != nullptr) unsupported("printing a generator is not supported; make it a list first");
   unsupported("printing a value of type {} is not supported", type_name(value));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/text/jinja/compare.h"
+#include "src/text/jinja/iteration.h"
 
 namespace tandem::jinja {
 namespace {
@@ -11,6 +12,23 @@ namespace {
 std::size_t add_weights(std::size_t a, std::size_t b) { return std::min<std::size_t>(a + b, std::size_t{1} << 40); }
 
 }  // namespace
+
+Runtime::~Runtime() {
+  for (const GeneratorPtr& generator : generators_) generator->release();
+}
+
+Runtime::Nested::Nested(Runtime& runtime) : runtime_(runtime) {
+  if (runtime.running_generators_ >= runtime.limits_.value_depth) {
+    unsupported("expected at most {} generators that ask one another, got more", runtime.limits_.value_depth);
+  }
+  ++runtime.running_generators_;
+}
+
+Value Runtime::generator(Generator::Begin begin) {
+  spend(20);  // it is kept to the end
+  generators_.push_back(std::make_shared<Generator>(*this, std::move(begin)));
+  return Value(generators_.back());
+}
 
 void Runtime::spend(std::size_t steps) {
   steps_ += std::min(steps, limits_.steps + 1);
@@ -24,12 +42,26 @@ void Runtime::spend_output(std::size_t bytes) {
   }
 }
 
-Value Runtime::text(MarkedText text) {
-  text_bytes_ += text.size();
-  if (text_bytes_ > limits_.text_bytes) {
+void Runtime::spend_search(const MarkedText& text, const MarkedText& part) {
+  spend(text.size() / 8 + text.size() / 64 * (part.size() / 64));
+}
+
+void Runtime::require_text(std::size_t bytes) const {
+  if (bytes > limits_.text_bytes) {
     unsupported("expected at most {} bytes of text on the way, got more", limits_.text_bytes);
   }
+}
+
+Value Runtime::text(MarkedText text) {
+  text_bytes_ += text.size();
+  require_text(text_bytes_);
   return Value(std::make_shared<const MarkedText>(std::move(text)));
+}
+
+MarkedText Runtime::blanks(std::string_view filter, std::int64_t count) {
+  constexpr std::int64_t kMost = 1000;
+  if (count > kMost) unsupported("{}: expected an indentation of at most {}, got {}", filter, kMost, count);
+  return {std::string(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), ' '), false};
 }
 
 Value Runtime::list(std::vector<Value> items, SequenceKind kind) {
@@ -42,6 +74,9 @@ Value Runtime::list(std::vector<Value> items, SequenceKind kind) {
   }
   if (sequence->depth > limits_.value_depth) {
     unsupported("expected at most {} lists inside one another, got more", limits_.value_depth);
+  }
+  if (kind == SequenceKind::keys || kind == SequenceKind::items) {  // compare as sets
+    sequence->weight = add_weights(sequence->weight, items.size() * items.size() / 64);
   }
   sequence->items = std::move(items);
   return Value(SequencePtr(std::move(sequence)));
@@ -59,21 +94,21 @@ Value Runtime::range(std::vector<Value> items, std::string label) {
 
 Value Runtime::dict(std::vector<std::pair<Value, Value>> entries) {
   auto dict = std::make_shared<Dict>();
-  for (auto& [key, value] : entries) {
+  for (std::pair<Value, Value>& entry : entries) {
     spend(1 + dict->entries.size() / 8);
-    const bool hashable =
-        key.dict() == nullptr && (key.sequence() == nullptr || key.sequence()->kind == SequenceKind::tuple);
-    if (!hashable) wrong("unhashable type: {}", type_name(key));
-    dict->depth = std::max({dict->depth, 1 + depth_of(key), 1 + depth_of(value)});
-    dict->weight = add_weights(dict->weight, add_weights(weight_of(key), weight_of(value)));
+    if (!hashable(entry.first)) wrong("unhashable type: {}", type_name(entry.first));
+    dict->depth = std::max({dict->depth, 1 + depth_of(entry.first), 1 + depth_of(entry.second)});
+    dict->weight = add_weights(dict->weight, add_weights(weight_of(entry.first), weight_of(entry.second)));
     const auto same = std::find_if(dict->entries.begin(), dict->entries.end(),
-                                   [&key = key](const auto& entry) { return equal(entry.first, key); });
+                                   [&](const auto& known) { return equal(known.first, entry.first); });
     if (same != dict->entries.end()) {
-      same->second = std::move(value);
+      same->second = std::move(entry.second);
     } else {
-      dict->entries.emplace_back(std::move(key), std::move(value));
+      dict->entries.push_back(std::move(entry));
     }
   }
+  // A comparison looks each key up among all others.
+  dict->weight = add_weights(dict->weight, dict->entries.size() * dict->entries.size() / 64);
   if (dict->depth > limits_.value_depth) {
     unsupported("expected at most {} lists inside one another, got more", limits_.value_depth);
   }
@@ -81,23 +116,9 @@ Value Runtime::dict(std::vector<std::pair<Value, Value>> entries) {
 }
 
 std::vector<Value> Runtime::items(const Value& value) {
-  if (const Sequence* sequence = value.sequence()) {
-    const auto first = sequence->items.begin() + static_cast<std::ptrdiff_t>(sequence->next);
-    spend(sequence->items.size() - sequence->next);
-    if (sequence->kind == SequenceKind::generator) sequence->next = sequence->items.size();
-    return {first, sequence->items.end()};
-  }
   std::vector<Value> items;
-  if (const Dict* dict = value.dict()) {
-    spend(dict->entries.size());
-    for (const auto& [key, held] : dict->entries) items.push_back(key);
-  } else if (const MarkedText* whole = value.text()) {
-    const std::vector<std::size_t> starts = character_starts(whole->bytes());
-    spend(starts.size());
-    for (std::size_t i = 0; i + 1 < starts.size(); ++i) items.push_back(text(whole->slice(starts[i], starts[i + 1])));
-  } else if (!value.is<Undefined>()) {
-    wrong("a value of type {} is not iterable", type_name(value));
-  }
+  Iterator iterator(*this, value);
+  while (std::optional<Value> item = iterator.next()) items.push_back(std::move(*item));
   return items;
 }
 

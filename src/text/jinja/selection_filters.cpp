@@ -1,5 +1,9 @@
-// Filters that run another filter or a test on every item.
+// Filters that run another filter or a test on every item. As in Jinja nothing happens, and nothing is wrong, before an
+// item is asked for, and a false subject has none.
+#include <algorithm>
+
 #include "src/text/jinja/filters.h"
+#include "src/text/jinja/iteration.h"
 #include "src/text/jinja/operators.h"
 #include "src/text/jinja/tests.h"
 
@@ -14,59 +18,56 @@ Arguments remaining(const Arguments& arguments, std::size_t used) {
   return rest;
 }
 
-const std::string& name_at(const Arguments& arguments, std::size_t i, const char* what) {
+// What `find` has under the name that is the argument `i`.
+template <typename Find>
+auto named(const Arguments& arguments, std::size_t i, const char* what, Find find) {
   const MarkedText* name = arguments.positional[i].text();
   if (name == nullptr) wrong("expected the name of a {}, got {}", what, type_name(arguments.positional[i]));
-  return name->bytes();
+  const auto found = find(name->bytes());
+  if (found == nullptr) unsupported("{} {} is not supported", what, name->bytes());
+  return found;
 }
 
-Value map_attribute(Runtime& runtime, const Value& subject, const Arguments& arguments) {
+Generator::Next mapped_attributes(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("map", arguments, {"attribute", "default"});
-  std::vector<Value> out;
-  for (const Value& value : runtime.items(subject)) {
-    Value found = path(runtime, value, given[0]);
-    const bool missing = found.is<Undefined>() && given.has(1) && !given[1].is<None>();
-    out.push_back(missing ? given[1] : std::move(found));
-  }
-  return runtime.list(std::move(out), SequenceKind::generator);
+  if (!given.has(0)) wrong("map: expected a filter or an attribute");
+  return [&runtime, attribute = given[0], fallback = given.value_or_none(1),
+          items = Iterator(runtime, subject)]() mutable {
+    std::optional<Value> item = items.next();
+    if (item) item = path(runtime, std::move(*item), attribute, fallback.is<None>() ? nullptr : &fallback);
+    return item;
+  };
 }
 
 Value map(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const bool by_attribute = arguments.positional.empty() && !arguments.named.empty();
-  if (by_attribute) {
-    bool named = false;
-    for (const auto& [name, value] : arguments.named) named = named || name == "attribute";
-    if (!named) wrong("map: expected a filter or an attribute");
-    return map_attribute(runtime, subject, arguments);
-  }
-  if (arguments.positional.empty()) wrong("map: expected a filter or an attribute");
-  const std::string& name = name_at(arguments, 0, "filter");
-  const Filter filter = find_filter(name);
-  if (filter == nullptr) unsupported("filter {} is not supported", name);
-  const Arguments rest = remaining(arguments, 1);
-  std::vector<Value> out;
-  for (const Value& value : runtime.items(subject)) out.push_back(filter(runtime, value, rest));
-  return runtime.list(std::move(out), SequenceKind::generator);
+  return runtime.generator([&runtime, subject, arguments]() -> Generator::Next {
+    if (!truth(subject)) return nullptr;
+    if (arguments.positional.empty()) return mapped_attributes(runtime, subject, arguments);
+    return [&runtime, arguments, rest = remaining(arguments, 1), items = Iterator(runtime, subject)]() mutable {
+      std::optional<Value> item = items.next();
+      if (item) item = named(arguments, 0, "filter", find_filter)(runtime, *item, rest);
+      return item;
+    };
+  });
 }
 
 template <bool keep, bool by_attribute>
 Value select(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   constexpr std::size_t kUsed = by_attribute ? 1 : 0;
-  if (arguments.positional.size() < kUsed) wrong("selectattr: expected the name of an attribute");
-  Test test = nullptr;
-  Arguments rest;
-  if (arguments.positional.size() > kUsed) {
-    const std::string& name = name_at(arguments, kUsed, "test");
-    test = find_test(name);
-    if (test == nullptr) unsupported("test {} is not supported", name);
-    rest = remaining(arguments, kUsed + 1);
-  }
-  std::vector<Value> out;
-  for (const Value& value : runtime.items(subject)) {
-    const Value tested = by_attribute ? path(runtime, value, arguments.positional[0]) : value;
-    if ((test != nullptr ? test(runtime, tested, rest) : truth(tested)) == keep) out.push_back(value);
-  }
-  return runtime.list(std::move(out), SequenceKind::generator);
+  const auto holds = [&runtime, arguments](const Value& item) {
+    const Value tested = by_attribute ? path(runtime, item, arguments.positional[0]) : item;
+    if (arguments.positional.size() == kUsed) return truth(tested);
+    return named(arguments, kUsed, "test", find_test)(runtime, tested, remaining(arguments, kUsed + 1));
+  };
+  return runtime.generator([&runtime, subject, holds, count = arguments.positional.size()]() -> Generator::Next {
+    if (!truth(subject)) return nullptr;
+    if (count < kUsed) wrong("selectattr: expected the name of an attribute");
+    return [holds, items = Iterator(runtime, subject)]() mutable {
+      std::optional<Value> item = items.next();
+      while (item && holds(*item) != keep) item = items.next();
+      return item;
+    };
+  });
 }
 
 }  // namespace

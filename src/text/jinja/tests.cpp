@@ -33,8 +33,8 @@ bool sequence(Runtime&, const Value& value, const Arguments&) {
 }
 
 bool iterable(Runtime&, const Value& value, const Arguments&) {
-  return value.text() != nullptr || value.dict() != nullptr || value.sequence() != nullptr || value.is<Undefined>() ||
-         value.is<Markup>() || value.is<LoopPtr>();
+  return value.text() != nullptr || value.dict() != nullptr || value.sequence() != nullptr ||
+         value.generator() != nullptr || value.is<Undefined>() || value.is<Markup>() || value.is<LoopPtr>();
 }
 
 bool callable(Runtime&, const Value& value, const Arguments&) {

@@ -27,7 +27,9 @@ Value trim(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 template <LetterCase wanted>
 Value change_case(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("upper", arguments, {});
-  return runtime.text(in_case(subject_text(runtime, subject), wanted));
+  const MarkedText text = subject_text(runtime, subject);
+  runtime.spend(text.size() / 8);
+  return runtime.text(in_case(text, wanted));
 }
 
 Value capitalize(Runtime& runtime, const Value& subject, const Arguments& arguments) {
@@ -54,33 +56,33 @@ Value replace(Runtime& runtime, const Value& subject, const Arguments& arguments
   const Parameters given("replace", arguments, {"old", "new", "count"}, 2);
   const MarkedText text = subject_text(runtime, subject);
   const MarkedText from = runtime.to_text(given[0]), to = runtime.to_text(given[1]);
-  runtime.spend((text.size() + 1) / 64 * (1 + to.size()));
+  runtime.spend_search(text, from);
   const bool all = !given.has(2) || given[2].is<None>();
-  return runtime.text(replaced(text, from, to, all ? -1 : given.integer_or(2, -1)));
+  return runtime.text(replaced(runtime, text, from, to, all ? -1 : given.integer_or(2, -1)));
 }
 
 Value indent(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("indent", arguments, {"width", "first", "blank"});
   if (subject.text() == nullptr) wrong("indent: expected a string, got {}", type_name(subject));
-  MarkedText margin(std::string(4, ' '), false);
+  MarkedText margin;
   if (given.has(0) && given[0].text() != nullptr) {
     margin = given.text(0);
   } else {
-    margin = MarkedText(
-        std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(given.integer_or(0, 4), 0, 1000)), ' '), false);
+    margin = runtime.blanks("indent", given.integer_or(0, 4));
   }
   const bool blank = given.truth_or(2, false);
   MarkedText whole = *subject.text();
-  runtime.spend(1 + whole.size() / 64 * (1 + margin.size()));
+  runtime.spend(whole.size() / 64);
   whole.append("\n", false);
   MarkedText out;
   bool first = true;
-  for (const MarkedText& line : lines(whole)) {
+  for (const MarkedText& line : lines(runtime, whole)) {
     if (!first) out.append("\n", false);
     const bool indents = first ? given.truth_or(1, false) : blank || !line.empty();
     if (indents) out.append(margin);
     first = false;
     out.append(line);
+    runtime.require_text(out.size());
   }
   return runtime.text(std::move(out));
 }
@@ -93,38 +95,13 @@ Value string(Runtime& runtime, const Value& subject, const Arguments& arguments)
 
 Value safe(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("safe", arguments, {});
-  return Value(Markup{std::make_shared<const MarkedText>(runtime.to_text(subject))});
+  return markup(runtime, runtime.to_text(subject));
 }
 
 Value escape(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Parameters given("escape", arguments, {});
   if (subject.is<Markup>()) return subject;
-  const MarkedText text = subject_text(runtime, subject);
-  MarkedText out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text.bytes()[i];
-    const bool input = text.input_at(i);
-    switch (c) {
-      case '&':
-        out.append("&amp;", input);
-        break;
-      case '<':
-        out.append("&lt;", input);
-        break;
-      case '>':
-        out.append("&gt;", input);
-        break;
-      case '\'':
-        out.append("&#39;", input);
-        break;
-      case '"':
-        out.append("&#34;", input);
-        break;
-      default:
-        out.append(std::string_view(&c, 1), input);
-    }
-  }
-  return Value(Markup{std::make_shared<const MarkedText>(*runtime.text(std::move(out)).text())});
+  return markup(runtime, escaped(subject_text(runtime, subject)));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "src/text/jinja/text_tools.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "src/text/jinja/unicode.h"
 #include "src/text/utf8.h"
@@ -36,14 +38,14 @@ bool ends_line(std::string_view character) {
 
 MarkedText stripped(const MarkedText& text, Side side, const std::optional<std::string>& characters) {
   const std::vector<std::size_t> starts = character_starts(text.bytes());
-  const std::vector<std::size_t> set_starts = character_starts(characters.value_or(""));
+  std::set<std::string_view> set;
+  const std::vector<std::size_t> set_starts = character_starts(characters ? *characters : "");
+  for (std::size_t s = 0; s + 1 < set_starts.size(); ++s) {
+    set.insert(std::string_view(*characters).substr(set_starts[s], set_starts[s + 1] - set_starts[s]));
+  }
   const auto goes = [&](std::size_t i) {
     const std::string_view c = character(text, starts, i);
-    if (!characters) return is_space(c);
-    for (std::size_t s = 0; s + 1 < set_starts.size(); ++s) {
-      if (std::string_view(*characters).substr(set_starts[s], set_starts[s + 1] - set_starts[s]) == c) return true;
-    }
-    return false;
+    return characters ? set.contains(c) : is_space(c);
   };
   std::size_t begin = 0, end = starts.size() - 1;
   while (side != Side::right && begin < end && goes(begin)) ++begin;
@@ -51,7 +53,8 @@ MarkedText stripped(const MarkedText& text, Side side, const std::optional<std::
   return text.slice(starts[begin], starts[end]);
 }
 
-MarkedText replaced(const MarkedText& text, const MarkedText& from, const MarkedText& to, std::int64_t count) {
+MarkedText replaced(Runtime& runtime, const MarkedText& text, const MarkedText& from, const MarkedText& to,
+                    std::int64_t count) {
   MarkedText out;
   const std::string& bytes = text.bytes();
   std::size_t at = 0;
@@ -61,6 +64,7 @@ MarkedText replaced(const MarkedText& text, const MarkedText& from, const Marked
       at = start;
       if (count-- == 0) break;
       out.append(to);
+      runtime.require_text(out.size());
     }
   } else {
     for (; count != 0; --count) {
@@ -68,6 +72,7 @@ MarkedText replaced(const MarkedText& text, const MarkedText& from, const Marked
       if (found == std::string::npos) break;
       out.append_slice(text, at, found);
       out.append(to);
+      runtime.require_text(out.size());
       at = found + from.size();
     }
   }
@@ -75,11 +80,13 @@ MarkedText replaced(const MarkedText& text, const MarkedText& from, const Marked
   return out;
 }
 
-std::vector<MarkedText> split(const MarkedText& text, const std::optional<std::string>& separator, std::int64_t count) {
+std::vector<MarkedText> split(Runtime& runtime, const MarkedText& text, const std::optional<std::string>& separator,
+                              std::int64_t count) {
   std::vector<MarkedText> parts;
   if (!separator) {
     const std::vector<std::size_t> starts = character_starts(text.bytes());
     for (const auto& [begin, end] : words(text, starts)) {
+      runtime.spend(1);
       if (count-- == 0) {
         parts.push_back(stripped(text.slice(starts[begin], text.size()), Side::left));
         // Python strips the rest on the left alone.
@@ -91,6 +98,7 @@ std::vector<MarkedText> split(const MarkedText& text, const std::optional<std::s
   }
   std::size_t at = 0;
   for (; count != 0; --count) {
+    runtime.spend(1);
     const std::size_t found = text.bytes().find(*separator, at);
     if (found == std::string::npos) break;
     parts.push_back(text.slice(at, found));
@@ -100,14 +108,15 @@ std::vector<MarkedText> split(const MarkedText& text, const std::optional<std::s
   return parts;
 }
 
-std::vector<MarkedText> split_from_right(const MarkedText& text, const std::optional<std::string>& separator,
-                                         std::int64_t count) {
+std::vector<MarkedText> split_from_right(Runtime& runtime, const MarkedText& text,
+                                         const std::optional<std::string>& separator, std::int64_t count) {
   std::vector<MarkedText> parts;
   std::size_t end = text.size();
   if (!separator) {
     const std::vector<std::size_t> starts = character_starts(text.bytes());
     auto found = words(text, starts);
     for (; !found.empty(); found.pop_back()) {
+      runtime.spend(1);
       if (count-- == 0) {
         parts.push_back(stripped(text.slice(0, starts[found.back().second]), Side::right));
         break;
@@ -116,6 +125,7 @@ std::vector<MarkedText> split_from_right(const MarkedText& text, const std::opti
     }
   } else {
     for (; count != 0 && end >= separator->size(); --count) {
+      runtime.spend(1);
       const std::size_t found = text.bytes().rfind(*separator, end - separator->size());
       if (found == std::string::npos) break;
       parts.push_back(text.slice(found + separator->size(), end));
@@ -127,12 +137,13 @@ std::vector<MarkedText> split_from_right(const MarkedText& text, const std::opti
   return parts;
 }
 
-std::vector<MarkedText> lines(const MarkedText& text, bool keep_ends) {
+std::vector<MarkedText> lines(Runtime& runtime, const MarkedText& text, bool keep_ends) {
   std::vector<MarkedText> parts;
   const std::vector<std::size_t> starts = character_starts(text.bytes());
   std::size_t begin = 0;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     if (!ends_line(character(text, starts, i))) continue;
+    runtime.spend(1);
     const std::size_t stop = starts[i];
     if (text.bytes()[starts[i]] == '\r' && i + 2 < starts.size() && text.bytes()[starts[i + 1]] == '\n') ++i;
     parts.push_back(text.slice(begin, keep_ends ? starts[i + 1] : stop));
@@ -142,10 +153,29 @@ std::vector<MarkedText> lines(const MarkedText& text, bool keep_ends) {
   return parts;
 }
 
-Value texts(Runtime& runtime, std::vector<MarkedText> parts) {
+Value texts(Runtime& runtime, std::vector<MarkedText> parts, SequenceKind kind) {
   std::vector<Value> items;
+  items.reserve(parts.size());
   for (MarkedText& part : parts) items.push_back(runtime.text(std::move(part)));
-  return runtime.list(std::move(items));
+  return runtime.list(std::move(items), kind);
 }
+
+MarkedText escaped(const MarkedText& text) {
+  constexpr std::array<std::pair<char, std::string_view>, 5> kEntities = {
+      {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'\'', "&#39;"}, {'"', "&#34;"}}};
+  const std::string& bytes = text.bytes();
+  MarkedText out;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t next = std::min(bytes.find_first_of("&<>'\"", at), bytes.size());
+    out.append_slice(text, at, next);
+    at = next + 1;
+    for (const auto& [character, entity] : kEntities) {
+      if (next < bytes.size() && bytes[next] == character) out.append(entity, text.input_at(next));
+    }
+  }
+  return out;
+}
+
+Value markup(Runtime& runtime, MarkedText text) { return Value(Markup{*runtime.text(std::move(text)).as<TextPtr>()}); }
 
 }  // namespace tandem::jinja

@@ -1,5 +1,6 @@
 #include "src/text/jinja/value.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "src/text/jinja/compare.h"
@@ -11,6 +12,8 @@ template <typename... Ts>
 struct Overloaded : Ts... {
   using Ts::operator()...;
 };
+template <typename... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
 
 const char* sequence_name(SequenceKind kind) {
   switch (kind) {
@@ -26,8 +29,6 @@ const char* sequence_name(SequenceKind kind) {
       return "dict_items";
     case SequenceKind::range:
       return "range";
-    case SequenceKind::generator:
-      return "generator";
   }
   return "sequence";
 }
@@ -44,9 +45,9 @@ const char* type_name(const Value& value) {
                  [](bool) { return "bool"; }, [](std::int64_t) { return "int"; }, [](double) { return "float"; },
                  [](const TextPtr&) { return "str"; }, [](const Markup&) { return "Markup"; },
                  [](const SequencePtr& s) { return sequence_name(s->kind); }, [](const DictPtr&) { return "dict"; },
-                 [](const NamespacePtr&) { return "Namespace"; }, [](const MacroValue&) { return "Macro"; },
-                 [](const Function&) { return "function"; }, [](const Method&) { return "method"; },
-                 [](const LoopPtr&) { return "LoopContext"; }},
+                 [](const GeneratorPtr&) { return "generator"; }, [](const NamespacePtr&) { return "Namespace"; },
+                 [](const MacroValue&) { return "Macro"; }, [](const Function&) { return "function"; },
+                 [](const Method&) { return "method"; }, [](const LoopPtr&) { return "LoopContext"; }},
       value.data());
 }
 
@@ -62,6 +63,15 @@ std::size_t weight_of(const Value& value) {
   if (const Dict* dict = value.dict()) return dict->weight;
   if (const MarkedText* text = value.text()) return 1 + text->size() / 64;
   return 1;
+}
+
+bool hashable(const Value& value) {
+  const Sequence* sequence = value.sequence();
+  if (sequence == nullptr) return value.dict() == nullptr;
+  if (sequence->kind != SequenceKind::tuple) {
+    return sequence->kind == SequenceKind::range || sequence->kind == SequenceKind::values;
+  }
+  return std::all_of(sequence->items.begin(), sequence->items.end(), hashable);
 }
 
 bool is_integer(const Value& value) { return value.is<bool>() || value.is<std::int64_t>(); }
@@ -82,7 +92,7 @@ bool truth(const Value& value) {
       Overloaded{[](const Undefined&) { return false; }, [](const None&) { return false; }, [](bool b) { return b; },
                  [](std::int64_t i) { return i != 0; }, [](double d) { return d != 0; },
                  [](const TextPtr& t) { return !t->empty(); }, [](const Markup& m) { return !m.text->empty(); },
-                 [](const SequencePtr& s) { return s->kind == SequenceKind::generator || !s->items.empty(); },
+                 [](const SequencePtr& s) { return !s->items.empty(); },
                  [](const DictPtr& d) { return !d->entries.empty(); }, [](const auto&) { return true; }},
       value.data());
 }

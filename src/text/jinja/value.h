@@ -13,30 +13,30 @@
 namespace tandem::jinja {
 
 class Value;
+class Generator;
 struct Scope;
 struct Macro;
-struct LoopState;
+class LoopState;
 
 struct Undefined {
   std::shared_ptr<const std::string> why;  // for the error of its use, e.g. "'tools' is undefined"
 };
 struct None {};
 
-// Text that `safe` or `escape` returned: it may be printed and nothing else, as Python's Markup escapes what it meets.
+// Text that `safe` or `escape` returned, which escapes what it is added to; it may be printed, tested and added alone.
 struct Markup {
   std::shared_ptr<const MarkedText> text;
 };
 
-enum class SequenceKind { list, tuple, keys, values, items, range, generator };
+enum class SequenceKind { list, tuple, keys, values, items, range };
 
-// Never changed once made, but for what a generator has already given away.
+// Never changed once made.
 struct Sequence {
   SequenceKind kind = SequenceKind::list;
   std::vector<Value> items;
-  std::string label;             // range: how Python prints it
-  int depth = 1;                 // levels of nesting, itself included
-  std::size_t weight = 1;        // what it costs to walk: all that it holds, at every level
-  mutable std::size_t next = 0;  // generator: the item that is given next
+  std::string label;       // range: how Python prints it
+  int depth = 1;           // levels of nesting, itself included
+  std::size_t weight = 1;  // what it costs to walk: all that it holds, at every level
 };
 
 struct Dict {
@@ -71,13 +71,14 @@ struct Method {
 using TextPtr = std::shared_ptr<const MarkedText>;
 using SequencePtr = std::shared_ptr<const Sequence>;
 using DictPtr = std::shared_ptr<const Dict>;
+using GeneratorPtr = std::shared_ptr<Generator>;
 using NamespacePtr = std::shared_ptr<Namespace>;
 using LoopPtr = std::shared_ptr<LoopState>;
 
 class Value {
  public:
   using Data = std::variant<Undefined, None, bool, std::int64_t, double, TextPtr, Markup, SequencePtr, DictPtr,
-                            NamespacePtr, MacroValue, Function, Method, LoopPtr>;
+                            GeneratorPtr, NamespacePtr, MacroValue, Function, Method, LoopPtr>;
 
   Value() : data_(Undefined{}) {}
   template <typename T>
@@ -96,6 +97,7 @@ class Value {
   const MarkedText* text() const { return is<TextPtr>() ? as<TextPtr>()->get() : nullptr; }
   const Sequence* sequence() const { return is<SequencePtr>() ? as<SequencePtr>()->get() : nullptr; }
   const Dict* dict() const { return is<DictPtr>() ? as<DictPtr>()->get() : nullptr; }
+  Generator* generator() const { return is<GeneratorPtr>() ? as<GeneratorPtr>()->get() : nullptr; }
 
  private:
   Data data_;
@@ -122,9 +124,10 @@ template <typename... Args>
 Value undefined(std::string why);
 Value literal(std::string bytes);           // text of the template's own
 const char* type_name(const Value& value);  // Python's
-int depth_of(const Value& value);           // levels of lists and dicts; 0 for a scalar
+int depth_of(const Value& value);           // levels of lists and dicts; 0 for anything else
 std::size_t weight_of(const Value& value);  // steps that it costs to compare, print or copy; at least 1
 
+bool hashable(const Value& value);     // whether a dict can have it as a key
 bool is_number(const Value& value);    // bool, int or float
 double number_of(const Value& value);  // of a number
 bool is_integer(const Value& value);   // bool or int
