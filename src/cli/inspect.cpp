@@ -37,13 +37,13 @@ std::string part_of(const std::string& tensor) {
   return "other";
 }
 
-// The template as recognised, or why it is not.
+// What marks the template's turns and its hash, or why it cannot be read.
 std::string template_of(const ModelFile& model) {
   if (model.template_text.empty()) return "none";
   try {
     return std::string(make_chat_template(model.template_text, model.file->name())->name());
-  } catch (const Error&) {
-    return "not recognised (use prompt.chat: false)";
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
