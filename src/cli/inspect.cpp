@@ -37,13 +37,13 @@ std::string part_of(const std::string& tensor) {
   return "other";
 }
 
-// The template as recognised, or why it is not.
+// What marks the template's turns and its hash, or why it cannot be read.
 std::string template_of(const ModelFile& model) {
   if (model.template_text.empty()) return "none";
   try {
     return std::string(make_chat_template(model.template_text, model.file->name())->name());
-  } catch (const Error&) {
-    return "not recognised (use prompt.chat: false)";
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
@@ -103,7 +103,7 @@ nlohmann::ordered_json describe(const ModelFile& model) {
                                 {"kv_heads", s.kv_heads},
                                 {"head_dim", s.head_dim},
                                 {"ffn", s.ffn},
-                                {"vocabulary", v.size()},
+                                {"vocabulary_size", v.size()},
                                 {"embedding_rows", s.vocab},
                                 {"context", s.context},
                                 {"rope_base", s.rope_base},
@@ -171,7 +171,9 @@ void add_inspect(CLI::App& program, Command& chosen) {
   command->add_option("--model", a->model, "GGUF file, or its bare name in the model folder")->required();
   command->add_flag("--tensors", a->tensors, "List every tensor too");
   command->add_flag("--json", a->json, "Print JSON");
-  command->footer("Example: tandem inspect --model smollm2-135m-instruct-q4_1.gguf");
+  command->footer(
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
+      "Example: tandem inspect --model smollm2-135m-instruct-q4_1.gguf");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
 }
 
