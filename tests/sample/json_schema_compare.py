@@ -124,7 +124,7 @@ class Comparison:
         answer = self.tool.ask(schema=json.dumps(schema), texts=valid + changed, samples=12, seed=seed)
         if "error" in answer:
             if values or "no finite value" not in answer["error"]:
-                raise Difference(f"seed {seed}: {json.dumps(schema)}\nis refused: {answer['error']}\nvalues: {valid[:1]}")
+                raise Difference(f"seed {seed}: {json.dumps(schema)}\nrefused: {answer['error']}\nvalues: {valid[:1]}")
             self.counts["without a value"] += 1
             return
         for text, matched in zip(valid + changed, answer["matches"]):
@@ -157,8 +157,9 @@ def main(arguments: typing.Sequence[str]) -> int:
     except Difference as difference:
         print(f"json_schema_compare: {difference}", file=sys.stderr)
         return 1
-    print("json_schema_compare: " + ", ".join(f"{count} {name}" for name, count in comparison.counts.items()))
-    if comparison.counts["schemas"] * 2 < options.schemas or comparison.counts["valid texts"] < 4 * options.schemas:
+    counts = comparison.counts
+    print("json_schema_compare: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    if counts["schemas"] * 2 < options.schemas or counts["valid texts"] < 4 * options.schemas:
         print("json_schema_compare: too little was compared", file=sys.stderr)
         return 1
     return tool.close()

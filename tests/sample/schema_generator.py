@@ -7,7 +7,6 @@ import string
 TEXTS = ["", "a", "word", "two words", 'quo"te', "back\\slash", "a/b", "tab\tline\n", "\u00e9t\u00e9", "\U0001f600!",
          "\u4e2d\u6587", "\x00\x1f\x7f", "{}", "null"]
 NAMES = ["id", "name", "na", "value", "items", "x", "", "caf\u00e9", 'a"b', "a/b"]
-KINDS = ["null", "boolean", "integer", "number", "string", "array", "object"]
 
 
 def digits(rng: random.Random, count: int) -> str:
