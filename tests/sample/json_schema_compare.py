@@ -124,12 +124,13 @@ class Comparison:
         answer = self.tool.ask(schema=json.dumps(schema), texts=valid + changed, samples=12, seed=seed)
         if "error" in answer:
             if values or "no finite value" not in answer["error"]:
-                raise Difference(f"seed {seed}: {json.dumps(schema)}\nis refused: {answer['error']}; values: {valid[:1]}")
+                raise Difference(f"seed {seed}: {json.dumps(schema)}\nrefused: {answer['error']}\nvalues: {valid[:1]}")
             self.counts["without a value"] += 1
             return
         for text, matched in zip(valid + changed, answer["matches"]):
             if matched != (text in valid):
-                raise Difference(f"seed {seed}: {json.dumps(schema)}\n{'matches' if matched else 'does not match'}: {text}")
+                verb = "matches" if matched else "does not match"
+                raise Difference(f"seed {seed}: {json.dumps(schema)}\n{verb}: {text}")
         for text in answer["samples"]:
             if not is_valid_text(text, validator):
                 raise Difference(f"seed {seed}: {json.dumps(schema)}\ndraws what is not valid: {text}")
@@ -142,7 +143,8 @@ class Comparison:
 def main(arguments: typing.Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n  tests/sample/json_schema_compare.py --tool build/release/tests/sample/json_schema_tool --schemas 200")
+        epilog="example:\n  tests/sample/json_schema_compare.py --schemas 200 \\\n"
+               "      --tool build/release/tests/sample/json_schema_tool")
     parser.add_argument("--tool", required=True, help="the program json_schema_tool")
     parser.add_argument("--schemas", type=int, default=200, help="number of random schemas (default: 200)")
     parser.add_argument("--seed", type=int, default=1, help="the first schema's seed; the next has the next (default: 1)")
@@ -155,8 +157,9 @@ def main(arguments: typing.Sequence[str]) -> int:
     except Difference as difference:
         print(f"json_schema_compare: {difference}", file=sys.stderr)
         return 1
-    print("json_schema_compare: " + ", ".join(f"{count} {name}" for name, count in comparison.counts.items()))
-    if comparison.counts["schemas"] * 2 < options.schemas or comparison.counts["valid texts"] < 4 * options.schemas:
+    counts = comparison.counts
+    print("json_schema_compare: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    if counts["schemas"] * 2 < options.schemas or counts["valid texts"] < 4 * options.schemas:
         print("json_schema_compare: too little was compared", file=sys.stderr)
         return 1
     return tool.close()

@@ -4,10 +4,9 @@ import copy
 import random
 import string
 
-TEXTS = ["", "a", "word", "two words", 'quo"te', "back\\slash", "a/b", "tab\tline\n", "\u00e9t\u00e9", "\U0001f600!", "\u4e2d\u6587",
-         "\x00\x1f\x7f", "{}", "null"]
+TEXTS = ["", "a", "word", "two words", 'quo"te', "back\\slash", "a/b", "tab\tline\n", "\u00e9t\u00e9", "\U0001f600!",
+         "\u4e2d\u6587", "\x00\x1f\x7f", "{}", "null"]
 NAMES = ["id", "name", "na", "value", "items", "x", "", "caf\u00e9", 'a"b', "a/b"]
-KINDS = ["null", "boolean", "integer", "number", "string", "array", "object"]
 
 
 def digits(rng: random.Random, count: int) -> str:
@@ -107,7 +106,8 @@ class SchemaGenerator:
             schema["format"] = rng.choice(sorted(FORMATS))
         elif choice < 0.8:
             low = rng.randint(0, 4)
-            schema.update(rng.choice([{"minLength": low}, {"maxLength": low}, {"minLength": low, "maxLength": low + 3}]))
+            schema.update(rng.choice([{"minLength": low}, {"maxLength": low},
+                                      {"minLength": low, "maxLength": low + 3}]))
         return schema
 
     def integer_schema(self, _depth: int):
@@ -195,7 +195,7 @@ class SchemaGenerator:
 
 
 class ValueGenerator:
-    """Values that are mostly valid: what a schema says is followed, but parts of a conjunction may exclude each other."""
+    """Values that are mostly valid: each keyword is followed, but the parts of a conjunction may exclude each other."""
 
     def __init__(self, root: dict, rng: random.Random):
         self.root = root
@@ -323,7 +323,8 @@ def changed(part, rng: random.Random):
         return rng.choice([part + 1, part - 1, -part, part * 10 + 1, part + 0.001, 10 ** 7, -10 ** 7])
     if isinstance(part, str):
         at = rng.randint(0, len(part))
-        return rng.choice([part[:at] + part[at + 1:], part[:at] + rng.choice("aZ0-.\u00e9") + part[at:], part + part, ""])
+        longer = part[:at] + rng.choice("aZ0-.\u00e9") + part[at:]
+        return rng.choice([part[:at] + part[at + 1:], longer, part + part, ""])
     if isinstance(part, list):
         return rng.choice([part + [None], part[1:], part + part, part[::-1]])
     return rng.choice([{**part, "unknown": 1}, dict(list(part.items())[1:])])
