@@ -84,6 +84,7 @@ class Engine {
 
  private:
   const TokenTree& propose(int wanted);
+  int tokens_left(int wanted);
   void verify_pass(const TokenTree& tree);
   void record_logprobs();
 

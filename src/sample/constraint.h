@@ -1,5 +1,6 @@
 // What an answer must look like, token by token: the part of it that sampling, drafting and stopping see.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,10 @@ class Constraint {
   virtual TokenId only(int state) = 0;
   // Where the next bytes of the text are certain, the token that spells the most of them; else -1.
   virtual TokenId likely(int state) = 0;
+
+  // Tokens that the answer may still have, an end id included, at most; nothing when that is unlimited or takes too
+  // long to find out.
+  virtual std::optional<int> most_left(int state) = 0;
 
   // For errors about a state that admits nothing: the end of the text so far, and what was expected.
   virtual std::string explain(const Context& context) = 0;

@@ -119,6 +119,19 @@ TEST(Automaton, ForcedBytesAreTheOnlyOnes) {
   EXPECT_EQ(open.automaton.expected(open.after("a")).to_string().find('1'), 255u - 'b');
 }
 
+TEST(Automaton, TheLongestRestIsThatOfTheLongestText) {
+  Followed g(R"(root ::= "yes" | "no" | "per" ("haps" | [a-c]{0,7}) "é"?)");
+  EXPECT_EQ(g.automaton.longest_rest(g.automaton.start()), 12);
+  EXPECT_EQ(g.automaton.longest_rest(g.after("y")), 2);
+  EXPECT_EQ(g.automaton.longest_rest(g.after("no")), 0);
+  EXPECT_EQ(g.automaton.longest_rest(g.after("perabc")), 6);
+  Followed endless(R"(root ::= "a" [b]* | "c" [d]{1,1000} | "e" "f")");
+  EXPECT_EQ(endless.automaton.longest_rest(endless.automaton.start()), std::nullopt);
+  EXPECT_EQ(endless.automaton.longest_rest(endless.after("ab")), std::nullopt);
+  EXPECT_EQ(endless.automaton.longest_rest(endless.after("cd")), std::nullopt) << "too far to look";
+  EXPECT_EQ(endless.automaton.longest_rest(endless.after("e")), 1);
+}
+
 TEST(Automaton, ForgettingBeginsAnew) {
   Followed g("root ::= \"(\" root \")\" | [a-z]{1,9}");
   const int before = g.after("((abc");

@@ -50,6 +50,9 @@ class Automaton {
   };
   const Corridor& corridor(int state);
 
+  // The most bytes that may still follow; nothing when there is no such number, or many states lie on the way.
+  std::optional<int> longest_rest(int state);
+
   // Memory that states take.
   std::size_t bytes() const { return bytes_ + sets_.bytes(); }
   // Forgets all states: numbers given before mean nothing any more, and epoch() is another.
@@ -57,7 +60,7 @@ class Automaton {
   int epoch() const { return epoch_; }
 
  private:
-  static constexpr int kUnknown = -2;
+  static constexpr int kUnknown = -2, kEndless = -1;
   struct Place {
     int at;      // a state of the program that takes a byte
     int stacks;  // of sets_
@@ -77,6 +80,7 @@ class Automaton {
   void add(int at, int stacks);
   int close();
   int number_of(State state);
+  int rest_of(int state, int& states_left);
   bool all_lead_to(int state, std::span<const ByteRange> bytes, int to);
 
   ByteProgram program_;
@@ -85,6 +89,7 @@ class Automaton {
   Interner<State, Hash> states_;
   std::vector<int> transitions_;  // [state, byte class]
   std::vector<std::unique_ptr<Corridor>> corridors_;
+  std::vector<int> rests_;  // by state: kUnknown, kEndless or the bytes of the longest rest
   int start_ = 0;
   int epoch_ = 0;
   std::size_t bytes_ = 0;

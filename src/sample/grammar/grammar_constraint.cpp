@@ -77,6 +77,13 @@ TokenId GrammarConstraint::likely(int state) {
   return masks_->trie().longest_prefix({text.data(), length});
 }
 
+// A token has a byte at least.
+std::optional<int> GrammarConstraint::most_left(int state) {
+  if (state == TokenMasks::kOver) return std::nullopt;
+  const std::optional<int> bytes = masks_->automaton().longest_rest(state);
+  return bytes ? std::optional(*bytes + 1) : std::nullopt;
+}
+
 std::string GrammarConstraint::explain(const Context& context) {
   const int at = state(context);
   std::string text;

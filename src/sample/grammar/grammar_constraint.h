@@ -24,6 +24,7 @@ class GrammarConstraint final : public Constraint {
   bool complete(int state) override { return state != TokenMasks::kOver && masks_->automaton().complete(state); }
   TokenId only(int state) override { return masks_->only(state); }
   TokenId likely(int state) override;
+  std::optional<int> most_left(int state) override;
   std::string explain(const Context& context) override;
 
  private:
