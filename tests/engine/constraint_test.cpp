@@ -131,6 +131,19 @@ TEST_F(Constrained, ForcedTokensComeWithoutTheDraft) {
   EXPECT_EQ(asked.nodes, std::vector<int>{8});
 }
 
+// A draft model reads nothing where the certain tokens end the answer.
+TEST_F(Constrained, NothingIsDraftedBehindTheEnd) {
+  RigOptions options;
+  options.length = 12;
+  options.constraint = tiny_constraint(R"(root ::= "QWX" | "ZKJ")");
+  for (const char* kind : {"model", "hybrid", "retokenize"}) {
+    Engine engine = rig_.engine(rig_.drafter(kind, options), options);
+    const GenerationResult result = answer(engine);
+    EXPECT_EQ(result.metrics.total.proposed, 2) << kind;
+    EXPECT_EQ(result.metrics.total.accepted, 2) << kind;
+  }
+}
+
 // `the` is a token and so are its letters: the grammar forces the text and the target chooses the tokens.
 TEST_F(Constrained, CertainTextIsProposedInItsLongestTokensAndLeavesTheChoiceToTheTarget) {
   RigOptions options;
