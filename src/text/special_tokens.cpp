@@ -39,7 +39,7 @@ bool wanted(const Vocabulary& vocabulary, TokenId id, Spelled spelled) {
       break;
   }
   return (type == TokenType::user_defined && spelled == Spelled::all) || type == TokenType::control ||
-         type == TokenType::unknown || is_end_mark(vocabulary.tokens[id]);
+         type == TokenType::unknown || (type != TokenType::unused && is_end_mark(vocabulary.tokens[id]));
 }
 
 }  // namespace
