@@ -76,7 +76,8 @@ TEST_F(ReplayTest, CountsAreExactForModelsWithSlidingWindows) {
   write_pair(sliding);
   std::vector<std::vector<TokenId>> all = prompts(3);
   for (std::vector<TokenId>& prompt : all) {
-    while (prompt.size() < 130) prompt.push_back(prompt[prompt.size() % 20]);
+    const std::size_t period = prompt.size();
+    while (prompt.size() < 130) prompt.push_back(prompt[prompt.size() % period]);
   }
   const Session recorded = session({});
   ASSERT_TRUE(recorded.engine().cache().layer(0).ring);
