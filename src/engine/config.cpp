@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "src/base/yaml_tree.h"
-#include "src/engine/corpus_files.h"
 #include "src/sample/logprobs.h"
 #include "verify/verifier.h"
 
