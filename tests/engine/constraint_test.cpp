@@ -9,8 +9,10 @@
 #include "src/base/error.h"
 #include "src/engine/generation.h"
 #include "src/engine/report.h"
+#include "src/sample/grammar/json_schema.h"
 #include "tests/engine/engine_rig.h"
 #include "tests/engine/session_models.h"
+#include "tests/sample/grammar_recogniser.h"
 
 namespace tandem::test {
 namespace {
@@ -104,6 +106,36 @@ item ::= "\"" [a-z]{3,8} "\"" | "{\"" [a-z]{1,4} "\":" item "}" | root)";
       }
     }
   }
+}
+
+// A random model says nothing sensible, but says it in the form asked for, or has not come to its end.
+TEST_F(Constrained, WhatIsDrawnUnderASchemaIsValid) {
+  int whole = 0;
+  for (const char* schema :
+       {R"({"type": "array", "items": {"type": "integer", "minimum": -20, "maximum": 130}, "maxItems": 4})",
+        R"({"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"enum": ["x", null, 2.5]}},
+            "required": ["a"], "additionalProperties": false})",
+        R"({"anyOf": [{"type": "string", "maxLength": 5}, {"type": "null"}]})"}) {
+    const Grammar grammar = json_schema_grammar(parse_json_schema(schema));
+    GrammarRecogniser recogniser(grammar);
+    for (const char* rule : {"rejection", "block", "coupled"}) {
+      for (const std::string& kind : Rig::kinds()) {
+        RigOptions options;
+        options.rule = rule;
+        options.sampling.temperature = 2;
+        options.constraint = tiny_constraint(grammar, {kEnd});
+        for (options.seed = 0; options.seed < 3; ++options.seed) {
+          Engine engine = rig_.engine(rig_.any_drafter(kind, prompt_, options), options);
+          const GenerationResult result = answer(engine, {.end_ids = {kEnd}, .max_tokens = 80});
+          ASSERT_TRUE(recogniser.begins(result.text)) << result.text;
+          if (result.stop_reason == StopReason::length) continue;
+          ASSERT_TRUE(recogniser.matches(result.text)) << result.text;
+          ++whole;
+        }
+      }
+    }
+  }
+  EXPECT_GT(whole, 200);
 }
 
 TEST_F(Constrained, ForcedTokensComeWithoutTheDraft) {
