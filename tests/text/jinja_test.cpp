@@ -104,6 +104,8 @@ TEST(Jinja, FiltersTestsAndMethods) {
        {"{{ '3.7'|int }}{{ 2.5|round }}{{ 2.55|round(1) }}{{ '1_0'|int }}{{ 'x'|int(7) }}", "32.02.5107"},
        {"{{ 'a,b,,c'.split(',') }}{{ ' a b  c '.split() }}{{ 'a b c'.rsplit(' ', 1) }}",
         "['a', 'b', '', 'c']['a', 'b', 'c']['a b', 'c']"},
+       {"{{ ' a  b  c '.split(none, 1) }}{{ ' a  b  c '.rsplit(none, 1) }}{{ ' a '.split(none, 1) }}",
+        "['a', 'b  c '][' a  b', 'c']['a']"},
        {"{{ 'xxaxx'.strip('x') }}{{ 'abc'.startswith(('x', 'a')) }}{{ 'aa'.replace('a', 'b', 1) }}", "aTrueba"},
        {"{{ '<{}{{{}}}>'.format('a', 1) }}{{ '{1}{0}{x}'.format(none, [2], x=zz) }}", "<a{1}>[2]None"},
        {"{{ '<'|safe + '<' }}{{ '<' + '>'|safe }}{{ '<'|safe ~ '<' }}", "<&lt;&lt;><<"},
