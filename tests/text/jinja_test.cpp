@@ -158,6 +158,25 @@ TEST(Jinja, WhatDoesNotFitIsAnInputErrorWithItsLine) {
   EXPECT_THAT(refusal("{% set x = 1 %}{% set x.y = 1 %}", ErrorKind::input), HasSubstr("non-namespace"));
 }
 
+TEST(Jinja, ErrorsNameWhatWasCalledAsTheTemplateSpellsIt) {
+  for (const auto& [source, says] :
+       {std::pair{"{{ 'a'.endswith([1]) }}", "endswith: prefix: expected a string, got list"},
+        {"{{ 'a'.endswith((1,)) }}", "endswith: expected strings, got int"},
+        {"{{ 'a'.removesuffix() }}", "removesuffix: argument prefix is missing"},
+        {"{{ 'a'.rsplit('') }}", "rsplit: empty separator"},
+        {"{{ 'a'.rindex() }}", "rindex: argument sub is missing"},
+        {"{{ 'a'|lower(1) }}", "lower: expected at most 0 arguments, got 1"},
+        {"{{ [1]|max(key=1) }}", "max: there is no argument key"},
+        {"{{ 5|count }}", "count: a value of type int has no length"},
+        {"{{ 1 is lessthan }}", "lessthan: argument other is missing"},
+        {"{{ ['a']|map('upper', 1)|list }}", "upper: expected at most 0 arguments, got 1"},
+        {"{{ [1]|select('gt')|list }}", "gt: argument other is missing"},
+        {"{{ [1]|rejectattr|list }}", "rejectattr: expected the name of an attribute"},
+        {"{{ range() }}", "range: argument start is missing"}}) {
+    EXPECT_THAT(refusal(source, ErrorKind::input), HasSubstr(says)) << source;
+  }
+}
+
 TEST(Jinja, WhatIsNotSupportedIsAModelErrorWithItsLine) {
   for (const char* source : {"{% import 'a' as b %}", "{{ x|pprint }}", "{{ x is wat }}", "{% break %}", "{{ 0x1f }}",
                              "{% for x in y recursive %}{% endfor %}", "{% block a %}{% endblock %}", "{{ 1", "{# x",
