@@ -11,6 +11,7 @@
 #include "src/sample/grammar/grammar_constraint.h"
 #include "src/sample/grammar/json_schema.h"
 #include "src/sample/grammar/regex.h"
+#include "src/text/utf8.h"
 
 namespace tandem {
 namespace {
@@ -32,10 +33,9 @@ std::string read_text(const std::string& path) {
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-std::string shortened(std::string text) {
+std::string shortened(const std::string& text) {
   if (text.size() <= kMostShown) return text;
-  text.resize(kMostShown);
-  return text + "...";
+  return text.substr(0, valid_utf8_prefix(std::string_view(text).substr(0, kMostShown))) + "...";
 }
 
 Grammar read_grammar(const ConstraintConfig& constraint) {

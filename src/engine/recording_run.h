@@ -15,8 +15,8 @@ class DraftRecorder;
 class Recorder {
  public:
   // The session outlives this and has a draft model if model drafts shall be replayed; its costs are known (automatic
-  // length). `longest`: drafted tokens behind each place, at least 1. Throws Error(config) for kinds that do not
-  // replay.
+  // length). `longest`: drafted tokens behind each place, at least 1. Throws Error(config) for drafts and constraints
+  // that do not replay.
   Recorder(const Session& session, int longest);
   ~Recorder();
 

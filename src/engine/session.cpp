@@ -81,6 +81,10 @@ void Session::open_models() {
   if (wants_chat) {
     template_ = make_chat_template(target_.template_text, target_.file->name(), template_setting(*target_.tokenizer));
   }
+  usable_ = usable_tokens(target_);
+  if (!config_.constraint.kind().empty()) {
+    constraint_.emplace(config_, *target_.tokenizer, usable_, stop_rules().end_ids);
+  }
 }
 
 void Session::pair_vocabularies() {
@@ -101,12 +105,8 @@ void Session::load(const DrafterFactory& make) {
   target_kv_type_ = kv_type;
   draft_kv_type_ = reference_ ? kv_type : config_.draft.kv_cache.value_or(kv_type);
   context_ = context;
-  usable_ = usable_tokens(target_);
   make_drafter_ = make;
   load_corpus();
-  if (!config_.constraint.kind().empty()) {
-    constraint_.emplace(config_, *target_.tokenizer, usable_, stop_rules().end_ids);
-  }
   drafter_setup_ = drafter_setup(context);
   if (!config_.draft.length && config_.draft.kind != "none") {
     costs_ = pass_costs();

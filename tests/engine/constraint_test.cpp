@@ -269,6 +269,13 @@ TEST_F(ConstrainedSession, EachAnswerIsHeldToItFromItsFirstToken) {
   EXPECT_THAT(human_summary(answer(session, "x"), session), HasSubstr("constraint: choices the hat, an inn, there; "));
 }
 
+TEST_F(ConstrainedSession, ANameThatIsCutEndsWithAWholeCharacter) {
+  const Session session(config({"constraint.choices=[" + std::string(58, 'x') + "\u00e9\u00e9]"}));
+  EXPECT_EQ(session.constraint()->name(), "choices " + std::string(58, 'x') + "\u00e9...");
+  const Session one_less(config({"constraint.choices=[" + std::string(59, 'x') + "\u00e9\u00e9]"}));
+  EXPECT_EQ(one_less.constraint()->name(), "choices " + std::string(59, 'x') + "...");
+}
+
 TEST_F(ConstrainedSession, MistakesInAGrammarNameFileLineAndColumn) {
   const std::string path = folder_.path() + "/bad.gbnf";
   std::ofstream(path) << "root ::= \"a\"\n  | [b-a]\n";

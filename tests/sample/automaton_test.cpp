@@ -132,6 +132,20 @@ TEST(Automaton, TheLongestRestIsThatOfTheLongestText) {
   EXPECT_EQ(endless.automaton.longest_rest(endless.after("e")), 1);
 }
 
+// Draft lengths depend on it, and with them the text of a seed, which must not depend on the answers before.
+TEST(Automaton, TheLongestRestIsTheSameWhateverWasAskedBefore) {
+  Followed asked("root ::= [a-z]{1,300}");
+  const auto letters = [](int count) { return std::string(static_cast<std::size_t>(count), 'x'); };
+  for (const int before : {0, 100, 140}) asked.automaton.longest_rest(asked.after(letters(before)));
+  for (const int behind : {0, 141, 175, 200, 299, 300}) {
+    Followed alone("root ::= [a-z]{1,300}");
+    EXPECT_EQ(asked.automaton.longest_rest(asked.after(letters(behind))),
+              alone.automaton.longest_rest(alone.after(letters(behind))))
+        << behind;
+  }
+  EXPECT_EQ(asked.automaton.longest_rest(asked.after(letters(200))), 100);
+}
+
 TEST(Automaton, ForgettingBeginsAnew) {
   Followed g("root ::= \"(\" root \")\" | [a-z]{1,9}");
   const int before = g.after("((abc");

@@ -51,6 +51,8 @@ TEST(JsonSchemaErrors, NameThePointerOfTheKeyword) {
       {R"({"additionalProperties": 1})", "#/additionalProperties: expected a schema, got 1"},
       {R"({"anyOf": []})", "#/anyOf: expected a list of schemas that is not empty, got []"},
       {R"({"$ref": "other.json"})", "#/$ref: 'other.json' is not supported"},
+      {R"({"$id": 5})", "#/$id: expected a text, got 5"},
+      {R"({"items": {"$id": "https://a.example/b"}})", "#/items/$id: supported only at the root of the document"},
       {R"({"$ref": "#anchor"})", "#/$ref: '#anchor' is not supported"},
       {R"({"$ref": "#/$defs/a"})", "#/$ref: there is no #/$defs/a in the document"},
       {R"({"$ref": "#/$defs/a%2"})", "#/$ref: expected two hexadecimal digits after %"},

@@ -99,7 +99,6 @@ int Automaton::number_of(State state) {
   const int number = states_.intern(std::move(state));
   if (static_cast<std::size_t>(number) == corridors_.size()) {
     corridors_.emplace_back();
-    rests_.push_back(kUnknown);
     transitions_.resize(transitions_.size() + classes, kUnknown);
     bytes_ += bytes;
   }
@@ -150,27 +149,30 @@ ByteSet Automaton::expected(int state) const {
 }
 
 std::optional<int> Automaton::longest_rest(int state) {
-  constexpr int kMostStates = 128;
-  int states_left = kMostStates;
-  const int rest = rest_of(state, states_left);
-  return rest == kEndless ? std::nullopt : std::optional(rest);
+  const auto [known, is_new] = rests_.try_emplace(state, kEndless);
+  if (is_new) {
+    Rests seen;  // of this question alone: what comes of it must not depend on those before
+    known->second = rest_of(state, seen);
+    bytes_ += sizeof(Rests::value_type) * 4;
+  }
+  return known->second == kEndless ? std::nullopt : std::optional(known->second);
 }
 
 // A state counts as endless while it is looked at, so that whatever leads back to it does.
-int Automaton::rest_of(int state, int& states_left) {
-  const auto place = static_cast<std::size_t>(state);
-  if (rests_[place] != kUnknown) return rests_[place];
-  rests_[place] = kEndless;
-  if (--states_left < 0) return kEndless;
+int Automaton::rest_of(int state, Rests& seen) {
+  constexpr std::size_t kMostStates = 128;
+  if (const auto known = seen.find(state); known != seen.end()) return known->second;
+  if (seen.size() == kMostStates) return kEndless;
+  seen.emplace(state, kEndless);
   int most = 0;
   for (int byte_class = 0; byte_class < program_.classes(); ++byte_class) {
     const int next_state = next(state, program_.byte_of(byte_class));
     if (next_state == kRefused) continue;
-    const int rest = rest_of(next_state, states_left);
+    const int rest = rest_of(next_state, seen);
     if (rest == kEndless) return kEndless;
     most = std::max(most, rest + 1);
   }
-  return rests_[place] = most;
+  return seen[state] = most;
 }
 
 // Whether each way through these ranges of bytes ends in `to`.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "src/sample/grammar/byte_program.h"
@@ -50,7 +51,8 @@ class Automaton {
   };
   const Corridor& corridor(int state);
 
-  // The most bytes that may still follow; nothing when there is no such number, or many states lie on the way.
+  // The most bytes that may still follow; nothing when there is no such number, or many states lie on the way. Says the
+  // same of a state whatever was asked before. Kept once it is known.
   std::optional<int> longest_rest(int state);
 
   // Memory that states take.
@@ -61,6 +63,7 @@ class Automaton {
 
  private:
   static constexpr int kUnknown = -2, kEndless = -1;
+  using Rests = std::unordered_map<int, int>;  // by state: kEndless or the bytes of the longest rest
   struct Place {
     int at;      // a state of the program that takes a byte
     int stacks;  // of sets_
@@ -80,7 +83,7 @@ class Automaton {
   void add(int at, int stacks);
   int close();
   int number_of(State state);
-  int rest_of(int state, int& states_left);
+  int rest_of(int state, Rests& seen);
   bool all_lead_to(int state, std::span<const ByteRange> bytes, int to);
 
   ByteProgram program_;
@@ -89,7 +92,7 @@ class Automaton {
   Interner<State, Hash> states_;
   std::vector<int> transitions_;  // [state, byte class]
   std::vector<std::unique_ptr<Corridor>> corridors_;
-  std::vector<int> rests_;  // by state: kUnknown, kEndless or the bytes of the longest rest
+  Rests rests_;  // what longest_rest() has said
   int start_ = 0;
   int epoch_ = 0;
   std::size_t bytes_ = 0;

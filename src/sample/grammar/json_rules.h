@@ -1,9 +1,8 @@
 // How JSON is spelt, as grammar expressions and as the rules that every JSON grammar shares.
 //
 // The spelling is that of common writers, bounded so that a model cannot fill its answer with spaces:
-// - nothing before and after the whole value; after ":" nothing or one space; after "{", "[" and ",", and before "}"
-// and
-//   "]" of what is not empty, nothing, one space, or a new line and up to 32 spaces;
+// - nothing before and after the whole value; after ":" nothing or one space; after "{", "[" and ",", and before the
+//   "}" and "]" of what is not empty, nothing, one space, or a new line and up to 32 spaces;
 // - a character of a string stands for itself, or is escaped: " and \ always, / also as \/, control characters as \b \f
 //   \n \r \t or \uXXXX, and what lies beyond printable ASCII also as \uXXXX (a pair of them above U+FFFF); printable
 //   ASCII is never spelt \uXXXX, and half of a pair never stands alone;

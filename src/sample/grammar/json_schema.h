@@ -2,15 +2,15 @@
 // holds valid, and every valid value has a text in it, spelt as json_rules.h says.
 //
 // Supported:
-//   anything   type, enum, const, allOf, anyOf, true, false, $ref within the document (# and #/...), $defs,
-//   definitions;
-//              oneOf where no value can satisfy two branches, else it is an error
+//   anything   type, enum, const, allOf, anyOf, true, false, $ref within the document (# and #/...), $defs and
+//              definitions; oneOf where no value can satisfy two branches, else it is an error
 //   objects    properties, required, additionalProperties, minProperties, maxProperties
 //   arrays     items, prefixItems, minItems, maxItems
 //   strings    minLength, maxLength (in code points), pattern (regex.h), format (string_formats.h)
 //   numbers    minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf of whole numbers (number_range.h)
 // Without effect on what is valid, and so without effect here: title, description, default, examples, $schema, $id,
-// $comment, deprecated, readOnly, writeOnly, and uniqueItems when it is false. Every other keyword is an error.
+// $comment, deprecated, readOnly, writeOnly, and uniqueItems when it is false. Every other keyword is an error, as is
+// an $id below the root that is more than a fragment: references would start from there.
 //
 // As in the standard, a keyword only binds values of its type, and properties that are not declared are allowed unless
 // additionalProperties is false. Properties stand in the order of the document, others after them; a name that is not

@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 enum class Form {
   annotation,
+  identifier,
   schema,
   schema_list,  // not empty
   schema_map,
@@ -41,7 +42,7 @@ constexpr std::array kKeywords{Keyword{"title", Form::annotation},
                                Keyword{"default", Form::annotation},
                                Keyword{"examples", Form::annotation},
                                Keyword{"$schema", Form::annotation},
-                               Keyword{"$id", Form::annotation},
+                               Keyword{"$id", Form::identifier},
                                Keyword{"$comment", Form::annotation},
                                Keyword{"deprecated", Form::annotation},
                                Keyword{"readOnly", Form::annotation},
@@ -129,12 +130,22 @@ void check_multiple(const Json& value, const std::string& place) {
   }
 }
 
+// The identifier of a subschema would be what the references below it start from, unless it is a mere fragment.
+void check_identifier(const Json& value, const std::string& place) {
+  expect(value.is_string(), place, "a text", value);
+  if (place != "#/$id" && !value.get_ref<const std::string&>().starts_with('#')) {
+    fail(ErrorKind::config, "{}: supported only at the root of the document", place);
+  }
+}
+
 void check_value(const Keyword& keyword, const Json& value, const std::string& place) {
   const auto text = [](const Json& item) { return item.is_string(); };
   switch (keyword.form) {
     case Form::annotation:
     case Form::anything:
       return;
+    case Form::identifier:
+      return check_identifier(value, place);
     case Form::schema:
       return expect(is_schema(value), place, "a schema", value);
     case Form::no_schema_list:
@@ -182,7 +193,8 @@ void check_keywords(const Json& schema, const std::string& pointer) {
 
 bool is_annotation(std::string_view name) {
   const Keyword* keyword = find_keyword(name);
-  return keyword != nullptr && (keyword->form == Form::annotation || keyword->form == Form::only_false);
+  return keyword != nullptr &&
+         (keyword->form == Form::annotation || keyword->form == Form::identifier || keyword->form == Form::only_false);
 }
 
 std::string pointer_step(std::string_view name) {
