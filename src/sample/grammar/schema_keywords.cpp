@@ -86,6 +86,7 @@ const Keyword* find_keyword(std::string_view name) {
 
 [[noreturn]] void refuse_keyword(const std::string& place, const std::string& name) {
   std::vector<std::string> known;
+  known.reserve(kKeywords.size());
   for (const Keyword& keyword : kKeywords) known.emplace_back(keyword.name);
   const auto near = nearest_name(name, known);
   fail(ErrorKind::config, "{}: this keyword is not supported{}", place,
@@ -191,10 +192,10 @@ void check_keywords(const Json& schema, const std::string& pointer) {
   }
 }
 
-bool is_annotation(std::string_view name) {
-  const Keyword* keyword = find_keyword(name);
-  return keyword != nullptr &&
-         (keyword->form == Form::annotation || keyword->form == Form::identifier || keyword->form == Form::only_false);
+bool is_annotation(std::string_view keyword) {
+  const Keyword* known = find_keyword(keyword);
+  return known != nullptr &&
+         (known->form == Form::annotation || known->form == Form::identifier || known->form == Form::only_false);
 }
 
 std::string pointer_step(std::string_view name) {
