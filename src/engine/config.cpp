@@ -202,7 +202,10 @@ StopConfig read_stop(const Options& section) {
 ConstraintConfig read_constraint(const Options& section) {
   ConstraintConfig constraint;
   constraint.grammar =
-      section.path("grammar", "unset", "File with a GBNF grammar that each answer follows.").value_or("");
+      section
+          .path("grammar", "unset",
+                "File with a GBNF grammar that each answer follows. At most one constraint may be set.")
+          .value_or("");
   constraint.json_schema =
       section.path("json_schema", "unset", "File with a JSON schema that each answer is valid by.").value_or("");
   constraint.json = section.boolean("json", false, "Makes each answer one JSON value.");
@@ -217,8 +220,11 @@ ConstraintConfig read_constraint(const Options& section) {
         std::pair{"json", constraint.json}, std::pair{"regex", constraint.regex.has_value()},
         std::pair{"choices", !constraint.choices.empty()}}) {
     if (!is_set) continue;
-    if (!first.empty())
-      section.refuse(key, fmt::format("expected at most one constraint, got constraint.{} too", first));
+    if (!first.empty()) {
+      section.refuse(
+          key,
+          fmt::format("expected at most one constraint, got constraint.{} too (an empty value unsets one)", first));
+    }
     first = key;
   }
   return constraint;

@@ -387,9 +387,11 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
 
 TEST_F(ConfigRefusals, AtMostOneConstraintMayBeSet) {
   EXPECT_EQ(error_of("constraint: {regex: a+, choices: [a, b]}"),
-            "c/a.yaml:2: constraint.choices: expected at most one constraint, got constraint.regex too");
-  EXPECT_EQ(error_of("constraint: {json: true}", {"constraint.regex=a"}),
-            "--set constraint.regex: expected at most one constraint, got constraint.json too");
+            "c/a.yaml:2: constraint.choices: expected at most one constraint, got constraint.regex too (an empty value "
+            "unsets one)");
+  EXPECT_EQ(
+      error_of("constraint: {json: true}", {"constraint.regex=a"}),
+      "--set constraint.regex: expected at most one constraint, got constraint.json too (an empty value unsets one)");
   EXPECT_EQ(error_of("constraint: {choices: [a, \"\"]}"),
             "c/a.yaml:2: constraint.choices: expected texts that are not empty, got \"\"");
 }

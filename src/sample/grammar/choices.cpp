@@ -6,6 +6,7 @@ namespace tandem {
 
 Grammar choices_grammar(const std::vector<std::string>& texts) {
   std::vector<Expression> parts;
+  parts.reserve(texts.size());
   for (const std::string& text : texts) parts.push_back(expressions::literal(text));
   return {.rules = {{"root", expressions::choice(std::move(parts))}}, .root = 0};
 }

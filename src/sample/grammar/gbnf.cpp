@@ -234,7 +234,7 @@ class Parser {
       ranges.push_back({first, last});
     }
     if (ranges.empty() && !negated) refuse(at_ - 1, "expected characters in a class, got none");
-    return expressions::characters(negated ? complement(ranges) : normalised(std::move(ranges)));
+    return expressions::characters(negated ? complement(ranges) : normalised(ranges));
   }
 
   // One character, or what an escape stands for; `end` says what should come before the end of the line.
