@@ -1,6 +1,7 @@
 // The automaton: states, stacks and bytes.
 #include "src/sample/grammar/automaton.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -54,6 +55,38 @@ TEST(Automaton, ExponentiallyManyStacksTakeLinearRoom) {
   EXPECT_FALSE(twofold.matches(front + back + "x"));
   EXPECT_FALSE(twofold.matches(front + back.substr(1)));
   EXPECT_LT(twofold.automaton.bytes(), std::size_t{1} << 20);
+}
+
+// A rule of which each use begins the next one twice, or not at all: 2^n ways of beginning, and all of them empty.
+TEST(Automaton, RulesThatMayBeEmptyTakeNoExponentialTime) {
+  constexpr int kRules = 200;
+  std::string grammar = "root ::= r0\n";
+  for (int i = 0; i < kRules; ++i) grammar += fmt::format("r{0} ::= r{1}? r{1} r{1}? \"x\"?\n", i, i + 1);
+  Followed g(grammar + fmt::format("r{} ::= \"a\"?\n", kRules));
+  EXPECT_TRUE(g.matches(""));
+  EXPECT_TRUE(g.matches("aaaaaaaax"));
+  EXPECT_TRUE(g.matches("xxaxxxxaxaax"));
+  EXPECT_FALSE(g.matches("xaxb"));
+}
+
+TEST(Automaton, LongChainsOfRulesTakeNoQuadraticTime) {
+  std::string grammar = "root ::= r0 \"b\"\n";
+  for (int i = 0; i < 19'990; ++i) grammar += fmt::format("r{} ::= r{}\n", i, i + 1);
+  Followed g(grammar + "r19990 ::= \"a\"?");
+  EXPECT_TRUE(g.matches("ab"));
+  EXPECT_TRUE(g.matches("b"));
+  EXPECT_FALSE(g.matches("a"));
+}
+
+TEST(Automaton, NestingBeforeTheFirstByteHasTheSameLimit) {
+  std::string grammar = "root ::= r0\n";
+  for (int i = 0; i < 1001; ++i) grammar += fmt::format("r{} ::= r{} \"x\"\n", i, i + 1);
+  try {
+    Followed deep(grammar + "r1001 ::= \"a\"");
+    ADD_FAILURE() << "followed";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "test: expected rules nested at most 1000 deep before the first byte, got more");
+  }
 }
 
 TEST(Automaton, AmbiguousTextsKeepEveryWay) {

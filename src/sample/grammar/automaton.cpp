@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "src/base/error.h"
@@ -23,7 +24,11 @@ Automaton::Automaton(const Grammar& grammar, const std::string& where)
       stacks_at_(static_cast<std::size_t>(program_.size()), StackSets::kNothing),
       waits_(static_cast<std::size_t>(program_.size()), false) {
   begin();
-  if (start_ == kRefused || complete(start_)) {
+  if (start_ == kRefused) {
+    fail(ErrorKind::config, "{}: expected rules nested at most {} deep before the first byte, got more", where,
+         StackSets::kDeepest);
+  }
+  if (complete(start_)) {
     fail(ErrorKind::config, "{}: expected a grammar that matches more than the empty text", where);
   }
 }
@@ -55,12 +60,15 @@ void Automaton::add(int at, int stacks) {
   if (waits_[place]) return;
   waits_[place] = true;
   waiting_.push_back(at);
+  std::ranges::push_heap(waiting_, std::greater());
 }
 
 // Follows all that takes no byte, and returns the state that this makes. It comes to an end because without left
-// recursion no call leads to itself.
+// recursion no call leads to itself. In the program's order a rule is begun when all that call it are known: otherwise
+// each that comes later would begin it, and all that it calls, once more.
 int Automaton::close() {
   while (!waiting_.empty()) {
+    std::ranges::pop_heap(waiting_, std::greater());
     const int at = waiting_.back();
     waiting_.pop_back();
     waits_[static_cast<std::size_t>(at)] = false;
@@ -71,6 +79,7 @@ int Automaton::close() {
     } else if (state.kind == ProgramState::Kind::call) {
       const int pushed = state.next < 0 ? stacks : sets_.push(stacks, state.next);
       if (pushed != StackSets::kTooDeep) add(state.rule_start, pushed);
+      if (state.skippable && state.next >= 0) add(state.next, stacks);
     } else if (state.kind == ProgramState::Kind::end) {
       if (sets_.holds_empty(stacks)) may_end_ = true;
       for (std::size_t i = 0; i < sets_.tops(stacks).size(); ++i) {

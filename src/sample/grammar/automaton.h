@@ -22,7 +22,8 @@ class Automaton {
  public:
   static constexpr int kRefused = -1;  // nothing that begins so matches
 
-  // Errors as ByteProgram's, and Error(config) for a grammar that only the empty text matches.
+  // Errors as ByteProgram's, and Error(config) for a grammar that only the empty text matches, or that nests rules
+  // deeper than StackSets::kDeepest before its first byte.
   Automaton(const Grammar& grammar, const std::string& where);
 
   int start() const { return start_; }
@@ -100,7 +101,8 @@ class Automaton {
   // of the state in the making
   std::vector<int> stacks_at_;  // by state of the program: kNothing where the text does not stand
   std::vector<bool> waits_;
-  std::vector<int> waiting_, touched_;
+  std::vector<int> waiting_;  // a heap, the lowest first
+  std::vector<int> touched_;
   bool may_end_ = false;
 };
 

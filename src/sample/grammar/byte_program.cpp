@@ -6,6 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/sample/grammar/grammar_check.h"
+#include "src/sample/grammar/least_fixpoint.h"
 
 namespace tandem {
 
@@ -166,43 +167,58 @@ class ProgramBuilder {
 ByteProgram::ByteProgram(const Grammar& grammar, const std::string& where) {
   require_sound(grammar, where);
   ProgramBuilder(grammar, where, *this).build();
-  const std::string& root = grammar.rules[static_cast<std::size_t>(grammar.root)].name;
-  drop_dead_ends();
-  if (start_ < 0) {
+  const std::vector<bool> live = states_with_an_end(true);
+  if (!live[static_cast<std::size_t>(start_)]) {
+    const std::string& root = grammar.rules[static_cast<std::size_t>(grammar.root)].name;
     fail(ErrorKind::config, "{}: rule {}: expected some text to match it, but none of a finite length does", where,
          root);
   }
+  drop_edges_to_others(live);
+  mark_skippable_calls();
+  put_in_order(live);
   find_classes();
 }
 
-// Takes out every way that cannot come to an end, so that what the automaton accepts can always be finished.
-void ByteProgram::drop_dead_ends() {
-  std::vector<bool> live(states_.size(), false);
-  const auto lives = [&](int state) { return static_cast<bool>(live[static_cast<std::size_t>(state)]); };
-  const auto becomes_live = [&](const ProgramState& state) {
-    switch (state.kind) {
-      case ProgramState::Kind::bytes:
-        return std::ranges::any_of(edges(state), lives, &ByteEdge::to);
-      case ProgramState::Kind::split:
-        return std::ranges::any_of(targets(state), lives);
-      case ProgramState::Kind::call:
-        return lives(state.rule_start) && (state.next < 0 || lives(state.next));
-      case ProgramState::Kind::end:
-        break;
-    }
-    return true;
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (int i = 0; i < size(); ++i) {  // bodies are built from their end, so that one pass does nearly all
-      if (lives(i) || !becomes_live(state(i))) continue;
-      live[static_cast<std::size_t>(i)] = changed = true;
-    }
+template <typename Visit>
+void ByteProgram::visit_successors(int i, Visit&& visit) const {
+  const ProgramState& from = state(i);
+  if (from.kind == ProgramState::Kind::bytes) {
+    for (const ByteEdge& edge : edges(from)) visit(edge.to);
+  } else if (from.kind == ProgramState::Kind::split) {
+    for (const int target : targets(from)) visit(target);
+  } else if (from.kind == ProgramState::Kind::call) {
+    visit(from.rule_start);
+    if (from.next >= 0) visit(from.next);
   }
+}
+
+// From which the rule's end can be reached: over bytes too, or without any.
+std::vector<bool> ByteProgram::states_with_an_end(bool over_bytes) const {
+  return least_fixpoint(
+      size(), [this](int i, auto&& visit) { visit_successors(i, visit); },
+      [this, over_bytes](int i, const std::vector<bool>& known) {
+        const auto ends = [&known](int state) { return static_cast<bool>(known[static_cast<std::size_t>(state)]); };
+        const ProgramState& from = state(i);
+        switch (from.kind) {
+          case ProgramState::Kind::bytes:
+            return over_bytes && std::ranges::any_of(edges(from), ends, &ByteEdge::to);
+          case ProgramState::Kind::split:
+            return std::ranges::any_of(targets(from), ends);
+          case ProgramState::Kind::call:
+            return ends(from.rule_start) && (from.next < 0 || ends(from.next));
+          case ProgramState::Kind::end:
+            break;
+        }
+        return true;
+      });
+}
+
+// Takes out every way that cannot come to an end, so that what the automaton accepts can always be finished.
+void ByteProgram::drop_edges_to_others(const std::vector<bool>& live) {
+  const auto lives = [&live](int state) { return static_cast<bool>(live[static_cast<std::size_t>(state)]); };
   std::vector<ByteEdge> live_edges;
   std::vector<int> live_targets;
-  for (int i = 0; i < size(); ++i) {
-    ProgramState& state = states_[static_cast<std::size_t>(i)];
+  for (ProgramState& state : states_) {
     const ProgramState before = state;
     if (before.kind == ProgramState::Kind::bytes) {
       state.begin = static_cast<int>(live_edges.size());
@@ -212,13 +228,70 @@ void ByteProgram::drop_dead_ends() {
       state.begin = static_cast<int>(live_targets.size());
       std::ranges::copy_if(targets(before), std::back_inserter(live_targets), lives);
       state.count = static_cast<int>(live_targets.size()) - state.begin;
-    } else if (before.kind == ProgramState::Kind::call && !lives(i)) {
-      state = {};  // a split without targets
     }
   }
   edges_ = std::move(live_edges);
   targets_ = std::move(live_targets);
-  if (!lives(start_)) start_ = -1;
+}
+
+void ByteProgram::mark_skippable_calls() {
+  const std::vector<bool> empty = states_with_an_end(false);
+  for (ProgramState& state : states_) {
+    state.skippable = state.kind == ProgramState::Kind::call && empty[static_cast<std::size_t>(state.rule_start)];
+  }
+}
+
+// The state that this one leads to without a byte, by number; -1 behind the last.
+int ByteProgram::free_successor(const ProgramState& from, int number) const {
+  if (from.kind == ProgramState::Kind::split && number < from.count) {
+    return targets(from)[static_cast<std::size_t>(number)];
+  }
+  if (from.kind != ProgramState::Kind::call || number > 1) return -1;
+  return number == 0 ? from.rule_start : from.skippable ? from.next : -1;
+}
+
+// Keeps the live states alone, each before those that it leads to without a byte (reverse postorder), but for the way
+// round a loop of parts that may be empty.
+void ByteProgram::put_in_order(const std::vector<bool>& live) {
+  struct Visit {
+    int state;
+    int next = 0;
+  };
+  std::vector<bool> seen = live;
+  seen.flip();
+  std::vector<int> last_first;
+  std::vector<Visit> path;
+  const auto enter = [&](int state) {
+    if (state < 0 || seen[static_cast<std::size_t>(state)]) return;
+    seen[static_cast<std::size_t>(state)] = true;
+    path.push_back({state});
+  };
+  for (int first = 0; first < size(); ++first) {
+    for (enter(first); !path.empty();) {
+      Visit& visit = path.back();
+      const int next = free_successor(state(visit.state), visit.next++);
+      if (next >= 0) {
+        enter(next);
+      } else {
+        last_first.push_back(visit.state);
+        path.pop_back();
+      }
+    }
+  }
+  std::vector<int> number_of(states_.size(), -1);
+  std::vector<ProgramState> ordered;
+  for (auto state = last_first.rbegin(); state != last_first.rend(); ++state) {
+    number_of[static_cast<std::size_t>(*state)] = static_cast<int>(ordered.size());
+    ordered.push_back(states_[static_cast<std::size_t>(*state)]);
+  }
+  const auto renumber = [&number_of](int& state) {
+    if (state >= 0) state = number_of[static_cast<std::size_t>(state)];
+  };
+  for (ProgramState& state : ordered) renumber(state.rule_start), renumber(state.next);
+  for (ByteEdge& edge : edges_) renumber(edge.to);
+  for (int& target : targets_) renumber(target);
+  renumber(start_);
+  states_ = std::move(ordered);
 }
 
 void ByteProgram::find_classes() {

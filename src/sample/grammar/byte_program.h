@@ -26,8 +26,12 @@ struct ProgramState {
   Kind kind = Kind::split;
   int begin = 0, count = 0;  // of edges or targets
   int rule_start = -1, next = -1;
+  bool skippable = false;  // call: the rule matches the empty text
 };
 
+// States are numbered so that each comes before those that it leads to without a byte, a call before the state behind
+// it where the rule may be empty; where such ways run in a circle, one of them leads back. What is followed in
+// ascending order is so known in full before it is followed.
 class ByteProgram {
  public:
   static constexpr int kMostStates = 1 << 20;  // repeats of a known number of times are unfolded
@@ -53,8 +57,14 @@ class ByteProgram {
 
  private:
   friend class ProgramBuilder;
-  void drop_dead_ends();
+  std::vector<bool> states_with_an_end(bool over_bytes) const;
+  void drop_edges_to_others(const std::vector<bool>& live);
+  void mark_skippable_calls();
+  void put_in_order(const std::vector<bool>& live);
   void find_classes();
+  int free_successor(const ProgramState& from, int number) const;
+  template <typename Visit>
+  void visit_successors(int i, Visit&& visit) const;
 
   std::vector<ProgramState> states_;
   std::vector<ByteEdge> edges_;

@@ -35,6 +35,13 @@ Expression optional(Expression body);
 // Whether `expression` is a choice of nothing, which matches no text at all.
 bool is_nothing(const Expression& expression);
 
+// Calls visit(rule) for each rule that `expression` names, as often as it does.
+template <typename Visit>
+void visit_rules(const Expression& expression, Visit&& visit) {
+  if (expression.kind == Expression::Kind::rule) visit(expression.rule);
+  for (const Expression& part : expression.parts) visit_rules(part, visit);
+}
+
 // Number of nodes once every repetition is written out, the measure of the limits on size; at most 2^62.
 std::int64_t expanded_size(const Expression& expression);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/sample/grammar/expression.h"
+#include "src/sample/grammar/least_fixpoint.h"
 
 namespace tandem {
 namespace {
@@ -34,15 +36,14 @@ void require_sound(const Grammar& grammar, const Expression& expression, int dep
 
 class LeftEdges {
  public:
-  explicit LeftEdges(const Grammar& grammar) : grammar_(grammar), nullable_(grammar.rules.size(), false) {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (std::size_t i = 0; i < nullable_.size(); ++i) {
-        if (nullable_[i] || !nullable(grammar.rules[i].body)) continue;
-        nullable_[i] = changed = true;
-      }
-    }
-  }
+  explicit LeftEdges(const Grammar& grammar)
+      : grammar_(grammar),
+        nullable_(least_fixpoint(
+            static_cast<int>(grammar.rules.size()),
+            [&](int rule, auto&& visit) { visit_rules(grammar.rules[static_cast<std::size_t>(rule)].body, visit); },
+            [&](int rule, const std::vector<bool>& known) {
+              return nullable(grammar.rules[static_cast<std::size_t>(rule)].body, known);
+            })) {}
 
   // Rules that the text of this one may begin with.
   std::vector<int> of(int rule) const {
@@ -54,21 +55,21 @@ class LeftEdges {
   }
 
  private:
-  bool nullable(const Expression& e) const {
-    const auto is_nullable = [this](const Expression& part) { return nullable(part); };
+  static bool nullable(const Expression& e, const std::vector<bool>& rules) {
+    const auto is_nullable = [&rules](const Expression& part) { return nullable(part, rules); };
     switch (e.kind) {
       case Kind::literal:
         return e.bytes.empty();
       case Kind::characters:
         return false;
       case Kind::rule:
-        return nullable_[static_cast<std::size_t>(e.rule)];
+        return rules[static_cast<std::size_t>(e.rule)];
       case Kind::sequence:
         return std::ranges::all_of(e.parts, is_nullable);
       case Kind::choice:
         return std::ranges::any_of(e.parts, is_nullable);
       case Kind::repeat:
-        return e.least == 0 || nullable(e.parts[0]);
+        return e.least == 0 || nullable(e.parts[0], rules);
     }
     return false;
   }
@@ -78,7 +79,7 @@ class LeftEdges {
     if (e.kind == Kind::repeat && e.most == 0) return;
     for (const Expression& part : e.parts) {
       collect(part, out);
-      if (e.kind == Kind::sequence && !nullable(part)) return;
+      if (e.kind == Kind::sequence && !nullable(part, nullable_)) return;
     }
   }
 

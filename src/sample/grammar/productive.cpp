@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "src/sample/grammar/expression.h"
+#include "src/sample/grammar/least_fixpoint.h"
 
 namespace tandem {
 namespace {
 
 using Kind = Expression::Kind;
 
-bool is_productive(const Expression& expression, const std::vector<char>& productive) {
+bool is_productive(const Expression& expression, const std::vector<bool>& productive) {
   const auto part_is = [&](const Expression& part) { return is_productive(part, productive); };
   switch (expression.kind) {
     case Kind::literal:
@@ -20,7 +21,7 @@ bool is_productive(const Expression& expression, const std::vector<char>& produc
     case Kind::characters:
       return expression.negated || !expression.ranges.empty();
     case Kind::rule:
-      return productive[static_cast<std::size_t>(expression.rule)] != 0;
+      return productive[static_cast<std::size_t>(expression.rule)];
     case Kind::sequence:
       return std::all_of(expression.parts.begin(), expression.parts.end(), part_is);
     case Kind::choice:
@@ -32,7 +33,7 @@ bool is_productive(const Expression& expression, const std::vector<char>& produc
 }
 
 // Cuts what is not productive out of `expression`, which is.
-void prune(Expression& expression, const std::vector<char>& productive) {
+void prune(Expression& expression, const std::vector<bool>& productive) {
   if (expression.kind == Kind::choice) {
     std::erase_if(expression.parts, [&](const Expression& part) { return !is_productive(part, productive); });
   }
@@ -62,17 +63,13 @@ void renumber(Expression& expression, std::vector<int>& number_of, std::vector<i
 }  // namespace
 
 bool keep_productive(Grammar& grammar) {
-  std::vector<char> productive(grammar.rules.size(), 0);
-  for (bool found = true; found;) {
-    found = false;
-    // Rules are mostly made before what they refer to, so the last come first.
-    for (std::size_t i = grammar.rules.size(); i-- > 0;) {
-      if (productive[i] != 0 || !is_productive(grammar.rules[i].body, productive)) continue;
-      productive[i] = 1;
-      found = true;
-    }
-  }
-  if (productive[static_cast<std::size_t>(grammar.root)] == 0) return false;
+  const auto body_of = [&grammar](int rule) -> const Expression& {
+    return grammar.rules[static_cast<std::size_t>(rule)].body;
+  };
+  const std::vector<bool> productive = least_fixpoint(
+      static_cast<int>(grammar.rules.size()), [&](int rule, auto&& visit) { visit_rules(body_of(rule), visit); },
+      [&](int rule, const std::vector<bool>& known) { return is_productive(body_of(rule), known); });
+  if (!productive[static_cast<std::size_t>(grammar.root)]) return false;
   std::vector<int> number_of(grammar.rules.size(), -1), order{grammar.root};
   number_of[static_cast<std::size_t>(grammar.root)] = 0;
   std::vector<GrammarRule> kept;
