@@ -236,6 +236,11 @@ TEST(JsonSchema, EnumAndConstAreTheirValues) {
   expect_exactly(R"({"enum": [1, 20, 300], "minimum": 2, "const": 20.0})", {"20"}, {"1", "300"});
 }
 
+TEST(JsonSchema, ListedNumbersAreMultiplesToTheLastDigit) {
+  expect_exactly(R"({"enum": [9007199254740992, 9007199254740993, -9007199254740993, -6, 4.0], "multipleOf": 2})",
+                 {"9007199254740992", "-6", "4.0"}, {"9007199254740993", "-9007199254740993"});
+}
+
 TEST(JsonSchema, AlternativesAndConjunctions) {
   expect_exactly(R"({"anyOf": [{"type": "integer", "minimum": 5}, {"type": "string", "const": "x"}]})", {"5", "\"x\""},
                  {"4", "\"y\""});

@@ -51,8 +51,9 @@ void tighten(std::optional<NumberBound>& bound, NumberBound other, int direction
 }
 
 std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const std::int64_t rest = b / std::gcd(a, b);
-  return a > std::numeric_limits<std::int64_t>::max() / rest ? std::numeric_limits<std::int64_t>::max() : a * rest;
+  return rest > kMost / a ? kMost : a * rest;
 }
 
 void read_number(NumberRange& numbers, const std::string& keyword, const Json& value) {
@@ -136,6 +137,12 @@ void read_keyword(Shape& shape, int node, const std::string& pointer, const std:
   }
 }
 
+bool is_multiple(const Json& value, std::int64_t of) {
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>() % static_cast<std::uint64_t>(of) == 0;
+  if (value.is_number_integer()) return value.get<std::int64_t>() % of == 0;
+  return std::fmod(value.get<double>(), static_cast<double>(of)) == 0;
+}
+
 bool in_range(const NumberRange& range, const Json& value) {
   const Decimal number = decimal_of(value);
   if (range.minimum) {
@@ -146,7 +153,7 @@ bool in_range(const NumberRange& range, const Json& value) {
     const int order = compare(number, range.maximum->value);
     if (order > 0 || (order == 0 && range.maximum->exclusive)) return false;
   }
-  return range.multiple_of == 1 || std::fmod(value.get<double>(), static_cast<double>(range.multiple_of)) == 0;
+  return range.multiple_of == 1 || is_multiple(value, range.multiple_of);
 }
 
 bool counts_fit(std::size_t count, TextLength counts) {
