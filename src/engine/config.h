@@ -58,6 +58,8 @@ struct ConstraintConfig {
 
   // Which key is set: grammar, json_schema, json, regex or choices; empty when none is.
   std::string_view kind() const;
+  // Of grammar or json_schema, whichever is set; empty when none is.
+  const std::string& file() const { return grammar.empty() ? json_schema : grammar; }
 };
 
 struct PromptConfig {

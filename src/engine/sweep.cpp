@@ -103,17 +103,21 @@ std::optional<SweepPair> Sweep::run(const SweepTask& task, const std::atomic<boo
 nlohmann::ordered_json sweep_identity(const Session& session, std::uint64_t seed) {
   Config config = session.config();
   const std::string draft = config.draft.model;
-  config.target.model.clear();
-  config.draft.model.clear();
+  const std::string constraint = config.constraint.file();
+  config = without_places(std::move(config));
   config.draft.kind = "none";
   config.draft.length = 0;
   config.draft.max_nodes = 1;
   config.draft.min_probability = 0;
   config.verify = {};
   config.sampling.temperature = 0;
+  const auto hash = [](const std::string& path) {
+    return path.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(file_sha256(path));
+  };
   return {{"version", kVersion},
           {"target", file_sha256(session.target().path())},
-          {"draft", draft.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(file_sha256(draft))},
+          {"draft", hash(draft)},
+          {"constraint", hash(constraint)},
           {"backend", session.backend().name()},
           {"threads", session.backend().threads()},
           {"processor", processor_name()},

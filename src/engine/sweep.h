@@ -63,8 +63,8 @@ class Sweep {
   RuleFactory make_rule_;
 };
 
-// What gives pairs their meaning beyond their cell and prompt: version, model files by hash, machine, the config
-// without what a sweep changes, seed. Throws Error(file) when a model cannot be read.
+// What gives pairs their meaning beyond their cell and prompt: version, files of models and constraint by hash,
+// machine, the config without what a sweep changes, seed. Throws Error(file) when a file cannot be read.
 nlohmann::ordered_json sweep_identity(const Session& session, std::uint64_t seed);
 
 }  // namespace tandem

@@ -69,6 +69,14 @@ std::vector<std::vector<std::string>> settings_of(const SweepGrid& grid) {
 
 }  // namespace
 
+Config without_places(Config config) {
+  config.target.model.clear();
+  config.draft.model.clear();
+  if (!config.constraint.grammar.empty()) config.constraint.grammar = "grammar";
+  if (!config.constraint.json_schema.empty()) config.constraint.json_schema = "json_schema";
+  return config;
+}
+
 std::string SweepCell::name() const {
   std::string name = config.draft.kind;
   if (!plain()) {
@@ -79,12 +87,7 @@ std::string SweepCell::name() const {
   return name + fmt::format(", temperature {}", config.sampling.temperature);
 }
 
-std::string SweepCell::key() const {
-  Config relocated = config;
-  relocated.target.model.clear();
-  relocated.draft.model.clear();
-  return text_sha256(to_yaml(relocated)).substr(0, 12);
-}
+std::string SweepCell::key() const { return text_sha256(to_yaml(without_places(config))).substr(0, 12); }
 
 bool SweepCell::promises_plain_text() const {
   return plain() || config.sampling.temperature == 0 || config.verify.rule == "coupled";

@@ -13,13 +13,16 @@ struct SweepGrid {
   std::vector<std::string> kinds{}, lengths{}, thresholds{}, rules{}, temperatures{};
 };
 
+// The config without the folders of its models and of the constraint's file, which say nothing about answers.
+Config without_places(Config config);
+
 // One setting: the very config that `tandem generate` would run.
 struct SweepCell {
   Config config;
 
   // Names the setting in reports, e.g. "model, length 4, threshold 0.4, rule block, temperature 0.8".
   std::string name() const;
-  // Twelve hexadecimal digits of everything in the config but the models' paths: what a journal files answers under.
+  // Twelve hexadecimal digits of everything in the config but the files' paths: what a journal files answers under.
   std::string key() const;
   bool plain() const { return config.draft.kind == "none"; }
   // Whether its answers must be those of plain decoding for the same seed, byte for byte.

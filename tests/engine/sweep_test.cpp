@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -194,6 +195,18 @@ TEST_F(SweepTest, TheIdentityIsThatOfModelsConfigAndSeed) {
   EXPECT_NE(one, identity({"draft.kind=model", "sampling.top_k=6"}));
   EXPECT_NE(one, identity({"draft.kind=model", "target.context=64"}));
   EXPECT_NE(one, identity({"draft.kind=model", "draft.model=" + target_}));
+}
+
+TEST_F(SweepTest, TheIdentityHoldsWhatAConstraintsFileSaysAndNotWhereItLies) {
+  const auto identity = [this](const std::string& name, const std::string& grammar) {
+    const std::string path = folder_.path() + "/" + name;
+    std::ofstream(path) << grammar;
+    const Session session(read({"constraint.grammar=" + path}));
+    return sweep_identity(session, 1);
+  };
+  const nlohmann::ordered_json one = identity("a.gbnf", "root ::= [a-z]+");
+  EXPECT_EQ(one, identity("b.gbnf", "root ::= [a-z]+"));
+  EXPECT_NE(one, identity("a.gbnf", "root ::= [a-z]{2,}"));
 }
 
 class SweepReportTest : public SweepTest {
