@@ -130,6 +130,7 @@ std::span<const TokenId> Engine::step(int wanted) {
   const int base = cache_.size();
   const int committed = context_.size();
   const StageSeconds before = metrics_.seconds;
+  if (constraint() != nullptr) constraint()->make_room();
   const TokenTree& tree = propose(wanted);
   const double propose_seconds = metrics_.seconds.draft - before.draft;
   tree_ = &tree;

@@ -19,6 +19,8 @@ class Constraint {
 
   // An answer begins behind the first `prompt` tokens of the contexts to come. States of before mean nothing any more.
   virtual void begin(int prompt) = 0;
+  // Between two steps, when nobody holds a state: gives memory back where states took much. As after begin().
+  virtual void make_room() = 0;
 
   // The state behind the context, which holds the prompt.
   virtual int state(const Context& context) = 0;

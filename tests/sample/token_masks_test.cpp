@@ -183,6 +183,28 @@ TEST(GrammarConstraint, FollowsTheContextThroughPushesAndPops) {
   }
 }
 
+// Every text of this one leads to a state of its own: what it takes is given back between two steps of one answer.
+TEST(GrammarConstraint, AnAnswerTakesNoMoreMemoryThanIsSaid) {
+  Fixture f(R"(root ::= [ab]* "a" [ab]{16} "c")");
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  GrammarConstraint bounded(f.masks, kMost);
+  Context context;
+  context.push(TokenId{'q'});
+  bounded.begin(1);
+  const int epoch = f.masks->automaton().epoch();
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 400; ++i) {
+    bounded.make_room();
+    const std::size_t before = f.masks->bytes();
+    ASSERT_LE(before, kMost);
+    const int state = bounded.state(context);
+    ASSERT_TRUE(bounded.mask(state).allows('a'));
+    ASSERT_EQ(bounded.mask(state).allows('c'), i >= 17 && context.tokens()[context.tokens().size() - 17] == 'a');
+    context.push(TokenId{random() % 2 == 0 ? 'a' : 'b'});
+  }
+  EXPECT_GT(f.masks->automaton().epoch(), epoch + 1);
+}
+
 TEST(GrammarConstraint, LikelyTokensSpellCertainBytes) {
   Fixture f("root ::= \"name\" [ab]");
   GrammarConstraint constraint(f.masks);

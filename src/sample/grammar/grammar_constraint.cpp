@@ -36,10 +36,15 @@ std::string shown(const ByteSet& bytes) {
 }  // namespace
 
 void GrammarConstraint::begin(int prompt) {
-  if (masks_->bytes() > kMostBytes) masks_->forget();
+  make_room();
   prompt_ = prompt;
   tokens_.clear();
   follow(0);
+}
+
+// state() follows the answer anew where the automaton has forgotten it.
+void GrammarConstraint::make_room() {
+  if (masks_->bytes() > most_bytes_) masks_->forget();
 }
 
 // States behind the tokens from this one on.

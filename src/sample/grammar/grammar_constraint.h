@@ -10,12 +10,17 @@ namespace tandem {
 
 class GrammarConstraint final : public Constraint {
  public:
-  static constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of states and masks when an answer begins
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
-  // `masks` may serve several sequences, one at a time between two calls of begin().
-  explicit GrammarConstraint(std::shared_ptr<TokenMasks> masks) : masks_(std::move(masks)) { begin(0); }
+  // `masks` may serve several sequences, one at a time between two calls of begin(). `most_bytes`: of states and masks
+  // when a step begins.
+  explicit GrammarConstraint(std::shared_ptr<TokenMasks> masks, std::size_t most_bytes = kMostBytes)
+      : masks_(std::move(masks)), most_bytes_(most_bytes) {
+    begin(0);
+  }
 
   void begin(int prompt) override;
+  void make_room() override;
   int state(const Context& context) override;
   int state_behind(int tokens) const override { return states_[static_cast<std::size_t>(tokens)]; }
   int after(int state, TokenId token) override { return masks_->after(state, token); }
@@ -31,6 +36,7 @@ class GrammarConstraint final : public Constraint {
   void follow(std::size_t from);
 
   std::shared_ptr<TokenMasks> masks_;
+  std::size_t most_bytes_;
   int prompt_ = 0;
   int epoch_ = 0;                // of the automaton that the states are of
   std::vector<TokenId> tokens_;  // of the answer
