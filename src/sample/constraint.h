@@ -32,7 +32,7 @@ class Constraint {
   // Ids that may follow; empty when no token of the vocabulary fits. Valid until the next call.
   virtual const TokenMask& mask(int state) = 0;
   virtual bool admits(int state, TokenId token) = 0;
-  // Nothing but the end may follow.
+  // Nothing but the end may follow, or it has come.
   virtual bool complete(int state) = 0;
   // The only id that may follow, -1 when there are more.
   virtual TokenId only(int state) = 0;

@@ -200,6 +200,21 @@ TEST_F(Constrained, EndIdsEndTheTextWhereTheGrammarMayEnd) {
   EXPECT_EQ(result.ids.back(), kEnd);
 }
 
+// With one end id that is the only id behind itself, and no draft.
+TEST_F(Constrained, NothingIsDraftedBehindAnEndId) {
+  RigOptions options;
+  options.length = 12;
+  options.constraint = tiny_constraint(R"(root ::= "QW" [a-z]*)", {kEnd});
+  options.sampling.logit_bias = {{kEnd, 1000}};
+  for (const char* kind : {"model", "hybrid", "ngram"}) {
+    Engine engine = rig_.engine(rig_.drafter(kind, options), options);
+    const GenerationResult result = answer(engine, {.end_ids = {kEnd}, .max_tokens = 40});
+    EXPECT_EQ(result.stop_reason, StopReason::stop) << kind;
+    EXPECT_EQ(result.text, "QW") << kind;
+    EXPECT_LE(result.metrics.total.proposed, 2) << kind;
+  }
+}
+
 TEST_F(Constrained, AStopStringThatComesWithTheEndIsNamedFirstAndMaxTokensLast) {
   RigOptions options;
   options.constraint = tiny_constraint(R"(root ::= "QWX")");

@@ -97,7 +97,7 @@ std::string GrammarConstraint::explain(const Context& context) {
   if (is_cut) text.erase(0, text.size() - kMostShown);
   const std::string place = fmt::format("{}: behind {} tokens of the answer, \"{}{}\"", masks_->where(), tokens_.size(),
                                         is_cut ? "..." : "", to_valid_utf8(text));
-  if (at == TokenMasks::kOver || complete(at)) return place + ", which is whole: expected an end id";
+  if (complete(at)) return place + ", which is whole: expected an end id";
   return fmt::format("{}: expected {}one of the bytes {}", place,
                      masks_->automaton().may_end(at) ? "an end id or " : "", shown(masks_->automaton().expected(at)));
 }

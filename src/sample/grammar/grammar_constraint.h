@@ -26,7 +26,7 @@ class GrammarConstraint final : public Constraint {
   int after(int state, TokenId token) override { return masks_->after(state, token); }
   const TokenMask& mask(int state) override { return masks_->mask(state); }
   bool admits(int state, TokenId token) override { return masks_->admits(state, token); }
-  bool complete(int state) override { return state != TokenMasks::kOver && masks_->automaton().complete(state); }
+  bool complete(int state) override { return state == TokenMasks::kOver || masks_->automaton().complete(state); }
   TokenId only(int state) override { return masks_->only(state); }
   TokenId likely(int state) override;
   std::optional<int> most_left(int state) override;
