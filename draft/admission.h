@@ -16,7 +16,7 @@ namespace tandem {
 // states of the constraint that are new.
 class Admission {
  public:
-  static constexpr double kSpelled = 0.95;  // confidence in a token of certain bytes: most texts take the longest
+  static constexpr double kSpelled = 0.95;  // confidence in the likeliest token of certain bytes
 
   explicit Admission(std::shared_ptr<Constraint> constraint = nullptr) : constraint_(std::move(constraint)) {}
 
@@ -36,7 +36,7 @@ class Admission {
 
   // Adds a deterministic child of what the constraint leaves no choice about, if there is such a token and the policy
   // wants it: the only one that may follow, which is sure to be accepted, or, where the next bytes are certain and
-  // several tokens spell them, the longest, about which the target decides. Its node, or -1.
+  // several tokens spell them, the likeliest, about which the target decides. Its node, or -1.
   int add_certain(TokenTree& tree, int node, LengthPolicy& policy) {
     if (!constraint_ || tree.full() || tree.next_child(node, node) >= 0) return -1;
     const int at = state(tree, node);

@@ -36,7 +36,7 @@ ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, Sa
     : model_(model),
       draw_(draw),
       admission_(constraint),
-      sampler_(sampling, noise, std::move(mask), std::move(constraint)),
+      sampler_(std::move(sampling), noise, std::move(mask), std::move(constraint)),
       cache_(model.make_cache(context, kv_type)),
       room_(std::min(context, model.max_positions())),
       positions_(static_cast<std::size_t>(room_)) {

@@ -51,6 +51,16 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+// The value of --set. A text such as [0-9]+ is no YAML, and who meant it does not think of quotes.
+YamlNode set_value(std::string_view text, const YamlSource& source) {
+  try {
+    return parse_yaml(text, source);
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                fmt::format("{} (a text that YAML reads otherwise takes quotes: '\"...\"')", error.what()));
+  }
+}
+
 }  // namespace
 
 struct Options::Document {
@@ -195,7 +205,7 @@ void Options::set(std::string_view assignment) {
     fail(ErrorKind::config, "--set {}: expected key=value with a key like draft.length", shown_text(assignment));
   }
   const YamlSource source{"--set " + shown_text(key), false};
-  YamlNode value = parse_yaml(assignment.substr(equals + 1), source);
+  YamlNode value = set_value(assignment.substr(equals + 1), source);
   const int index = static_cast<int>(document_->sources.size());
   assign_source(value, index);
 

@@ -209,7 +209,8 @@ ConstraintConfig read_constraint(const Options& section) {
   constraint.json_schema =
       section.path("json_schema", "unset", "File with a JSON schema that each answer is valid by.").value_or("");
   constraint.json = section.boolean("json", false, "Makes each answer one JSON value.");
-  constraint.regex = section.text("regex", "unset", "Regular expression that the whole of each answer matches.");
+  constraint.regex = section.text(
+      "regex", "unset", "Regular expression that the whole of each answer matches; in YAML it mostly takes quotes.");
   constraint.choices = section.texts("choices", "Texts of which each answer is one.");
   if (std::ranges::find(constraint.choices, "") != constraint.choices.end()) {
     section.refuse("choices", "expected texts that are not empty, got \"\"");

@@ -36,7 +36,7 @@ class Constraint {
   virtual bool complete(int state) = 0;
   // The only id that may follow, -1 when there are more.
   virtual TokenId only(int state) = 0;
-  // Where the next bytes of the text are certain, the token that spells the most of them; else -1.
+  // Where the next bytes of the text are certain, the token that most likely spells the first of them; else -1.
   virtual TokenId likely(int state) = 0;
 
   // Tokens that the answer may still have, an end id included, at most; nothing when that is unlimited or takes too

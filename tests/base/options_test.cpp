@@ -502,6 +502,7 @@ TEST(OptionsSet, ErrorsNameTheSet) {
   EXPECT_THAT(set_error(".=4"), HasSubstr("expected key=value"));
   EXPECT_THAT(set_error(std::string(100000, '.') + "=1"), HasSubstr("expected key=value"));
   EXPECT_THAT(set_error("draft.length=[1"), StartsWith("--set draft.length: expected a key, got a list or map"));
+  EXPECT_THAT(set_error("draft.kind=[0-9]+"), HasSubstr("(a text that YAML reads otherwise takes quotes: '\"...\"')"));
   EXPECT_THAT(set_error("draft.length='1"), StartsWith("--set draft.length: not valid YAML: a quoted text is not"));
   EXPECT_THAT(set_error("draft.length=&a 1"), StartsWith("--set draft.length: anchor &a is not supported"));
   EXPECT_THAT(set_error("draft.length=\xff"), StartsWith("--set draft.length: expected UTF-8 text"));

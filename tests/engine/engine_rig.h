@@ -47,7 +47,7 @@ struct RigOptions {
 
 // The constraint of a grammar on the tiny vocabulary.
 inline std::shared_ptr<Constraint> tiny_constraint(const Grammar& grammar, const std::vector<TokenId>& end_ids = {}) {
-  const auto words = make_tokenizer(tiny_vocabulary(), "tiny");
+  static const auto words = make_tokenizer(tiny_vocabulary(), "tiny");  // outlives every constraint
   const TokenMask usable(std::vector<bool>(static_cast<std::size_t>(words->vocabulary().size()), true));
   return std::make_shared<GrammarConstraint>(std::make_shared<TokenMasks>(
       grammar, "constraint.grammar", std::make_shared<VocabularyTrie>(*words, usable), usable, end_ids));

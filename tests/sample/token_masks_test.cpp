@@ -159,6 +159,17 @@ TEST(VocabularyTrie, FindsTheLongestTokenThatATextBeginsWith) {
   EXPECT_EQ(trie.text(name + 1), "");
 }
 
+TEST(VocabularyTrie, KnowsTheFirstTokenOfAnEncodingWhereItIsSettled) {
+  const auto words = make_tokenizer(tiny_vocabulary("qwen2", {{"b", "c"}, {"a", "b"}}), "tiny");
+  const VocabularyTrie trie(*words, TokenMask());
+  EXPECT_EQ(words->bytes(trie.longest_prefix("abc")), "ab");
+  EXPECT_EQ(trie.encoded_first("abc", true), 'a') << "bc is merged before ab";
+  EXPECT_EQ(trie.encoded_first("abc", false), -1) << "the word may go on";
+  EXPECT_EQ(trie.encoded_first("abc: 1", false), 'a');
+  EXPECT_EQ(words->bytes(trie.encoded_first("ab: 1", false)), "ab");
+  EXPECT_EQ(trie.encoded_first("", true), -1);
+}
+
 // Whatever was pushed and popped in between, the state is that of the tokens at hand.
 TEST(GrammarConstraint, FollowsTheContextThroughPushesAndPops) {
   Fixture f(kGrammars[1]);
@@ -214,6 +225,19 @@ TEST(GrammarConstraint, LikelyTokensSpellCertainBytes) {
   const int behind = constraint.after(f.masks->automaton().start(), likely);
   EXPECT_EQ(constraint.likely(behind), -1);
   EXPECT_EQ(constraint.likely(TokenMasks::kOver), -1);
+}
+
+// Certain text is spelt as the tokenizer would, also where a longer token begins it.
+TEST(TokenMasks, LikelyTokensAreThoseOfTheEncoding) {
+  const auto words = make_tokenizer(tiny_vocabulary("qwen2", {{"b", "c"}, {"a", "b"}}), "tiny");
+  const auto likely = [&](const std::string& grammar) {
+    TokenMasks masks(parse_gbnf(grammar, "a"), "a", std::make_shared<VocabularyTrie>(*words, TokenMask()), TokenMask(),
+                     {});
+    return std::string(words->bytes(masks.likely(masks.automaton().start())));
+  };
+  EXPECT_EQ(likely("root ::= \"abc\""), "a");
+  EXPECT_EQ(likely("root ::= \"abc: \" [0-9]"), "a");
+  EXPECT_EQ(likely("root ::= \"abc\" [a-z]"), "ab") << "what follows decides";
 }
 
 TEST(GrammarConstraint, ExplainsWhereItStands) {

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "src/text/text_stream.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMostShown = 80;   // bytes of a text in messages
-constexpr std::size_t kMostLikely = 64;  // bytes that are looked ahead for a likely token
+constexpr std::size_t kMostShown = 80;  // bytes of a text in messages
 
 std::string shown_byte(int byte) {
   if (byte == '"' || byte == '\\') return fmt::format("\\{}", static_cast<char>(byte));
@@ -64,22 +62,6 @@ int GrammarConstraint::state(const Context& context) {
   tokens_.insert(tokens_.end(), theirs, answer.end());
   follow(kept);
   return states_.back();
-}
-
-TokenId GrammarConstraint::likely(int state) {
-  if (state == TokenMasks::kOver) return -1;
-  Automaton& automaton = masks_->automaton();
-  std::array<char, kMostLikely> text;
-  std::size_t length = 0;
-  for (; length < text.size() && state != Automaton::kRefused; ++length) {
-    const std::optional<std::uint8_t> byte = automaton.forced(state);
-    if (!byte) break;
-    text[length] = static_cast<char>(*byte);
-    state = automaton.next(state, *byte);
-  }
-  // A space before something open is mostly the beginning of the next token.
-  if (length > 0 && length < text.size() && text[length - 1] == ' ') --length;
-  return masks_->trie().longest_prefix({text.data(), length});
 }
 
 // A token has a byte at least.

@@ -28,7 +28,7 @@ class GrammarConstraint final : public Constraint {
   bool admits(int state, TokenId token) override { return masks_->admits(state, token); }
   bool complete(int state) override { return state == TokenMasks::kOver || masks_->automaton().complete(state); }
   TokenId only(int state) override { return masks_->only(state); }
-  TokenId likely(int state) override;
+  TokenId likely(int state) override { return masks_->likely(state); }
   std::optional<int> most_left(int state) override;
   std::string explain(const Context& context) override;
 

@@ -48,7 +48,7 @@ std::string ipv6() {
     const std::string back = after == 0   ? ""
                              : after == 1 ? group
                                           : fmt::format("(?:{}:){{{}}}{}", group, after - 2, tail);
-    forms.push_back(front + "::" + back);
+    forms.push_back(fmt::format("{}::{}", front, back));
   }
   return any_of(forms);
 }

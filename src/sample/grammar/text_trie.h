@@ -26,7 +26,7 @@ class TextTrie {
     bool ends = false;  // a text ends here
   };
 
-  Expression from(int node, JsonRules& rules) const;
+  Expression from(int start, JsonRules& rules) const;
 
   std::vector<Node> nodes_ = std::vector<Node>(1);
 };

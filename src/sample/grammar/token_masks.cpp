@@ -1,13 +1,16 @@
 #include "src/sample/grammar/token_masks.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <optional>
 #include <utility>
 
 namespace tandem {
 namespace {
 
 constexpr std::size_t kBits = 64;
+constexpr std::size_t kMostLikely = 64;  // bytes that are looked ahead for a likely token
 const ByteSet kAscii = ~ByteSet() >> 128;
 
 std::vector<TokenRun> runs_of(std::span<const std::uint64_t> bits) {
@@ -128,6 +131,31 @@ TokenId TokenMasks::only(int state) {
   return runs.size() == 1 && runs[0].end - runs[0].begin == 1 ? runs[0].begin : -1;
 }
 
+TokenId TokenMasks::likely(int state) {
+  if (state == kOver) return -1;
+  const auto [known, is_new] = likely_.try_emplace(state, -1);
+  if (is_new) known->second = find_likely(state);
+  return known->second;
+}
+
+TokenId TokenMasks::find_likely(int state) {
+  std::array<char, kMostLikely> text;
+  std::size_t length = 0;
+  for (; length < text.size(); ++length) {
+    const std::optional<std::uint8_t> byte = automaton_.forced(state);
+    const int next = byte ? automaton_.next(state, *byte) : Automaton::kRefused;
+    if (next == Automaton::kRefused) break;
+    text[length] = static_cast<char>(*byte);
+    state = next;
+  }
+  if (length == 0) return -1;
+  const bool whole = automaton_.complete(state);
+  if (const TokenId first = trie_->encoded_first({text.data(), length}, whole); first >= 0) return first;
+  // A space before something open is mostly the beginning of the next token.
+  if (length < text.size() && text[length - 1] == ' ') --length;
+  return trie_->longest_prefix({text.data(), length});
+}
+
 bool TokenMasks::admits(int state, TokenId token) {
   if (state == kOver || automaton_.complete(state)) return over_.allows(token);
   if (ends(token)) return automaton_.may_end(state);
@@ -144,6 +172,7 @@ int TokenMasks::after(int state, TokenId token) {
 void TokenMasks::forget() {
   automaton_.forget();
   masks_.clear();
+  likely_.clear();
   mask_bytes_ = 0;
 }
 

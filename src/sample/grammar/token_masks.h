@@ -34,6 +34,9 @@ class TokenMasks {
   const TokenMask& mask(int state);
   // The only token that may follow, -1 when there are more or none.
   TokenId only(int state);
+  // Where the next bytes of the text are certain, the token that they most likely begin with: as the tokenizer would
+  // encode them, or, where that depends on what follows, the one that spells the most of them; else -1. Kept by state.
+  TokenId likely(int state);
   // Whether the text may go on with this token, and where that leads: kOver behind an end id.
   bool admits(int state, TokenId token);
   int after(int state, TokenId token);
@@ -46,6 +49,7 @@ class TokenMasks {
 
  private:
   bool ends(TokenId token) const;
+  TokenId find_likely(int state);
   TokenMask find(int state);
   void admit(std::span<const TokenId> tokens);
   bool all_fit(const VocabularyTrie::Node& node, int state);
@@ -56,6 +60,7 @@ class TokenMasks {
   TokenMask usable_, over_;
   std::vector<TokenId> end_ids_;  // ascending
   std::unordered_map<int, TokenMask> masks_;
+  std::unordered_map<int, TokenId> likely_;
   std::size_t mask_bytes_ = 0;
 
   // of the mask in the making

@@ -33,7 +33,7 @@ std::size_t shared_bytes(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-VocabularyTrie::VocabularyTrie(const Tokenizer& tokenizer, const TokenMask& usable) {
+VocabularyTrie::VocabularyTrie(const Tokenizer& tokenizer, const TokenMask& usable) : tokenizer_(tokenizer) {
   const Vocabulary& vocabulary = tokenizer.vocabulary();
   begins_.push_back(0);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
@@ -120,6 +120,17 @@ TokenId VocabularyTrie::longest_prefix(std::string_view text) const {
     ++i;
   }
   return best;
+}
+
+TokenId VocabularyTrie::encoded_first(std::string_view bytes, bool whole) const {
+  OpenEncoding encoding;
+  if (whole) {
+    encoding.ids = tokenizer_.encode(bytes, Specials::literal, Place::goes_on);
+    encoding.settled_ids = encoding.ids.size();
+  } else {
+    encoding = tokenizer_.encode_open(bytes, Place::goes_on);
+  }
+  return encoding.settled_ids > 0 && !text(encoding.ids.front()).empty() ? encoding.ids.front() : -1;
 }
 
 std::size_t VocabularyTrie::bytes() const {

@@ -13,7 +13,7 @@
 namespace tandem {
 
 // Holds the tokens that text may become: those that `usable` allows, of a type that is text, and not empty. Tokens of
-// one text are all there.
+// one text are all there. The tokenizer outlives it.
 class VocabularyTrie {
  public:
   VocabularyTrie(const Tokenizer& tokenizer, const TokenMask& usable);
@@ -45,12 +45,15 @@ class VocabularyTrie {
   }
   // The token of the most bytes that `text` begins with, the lowest id of several; -1 when there is none.
   TokenId longest_prefix(std::string_view text) const;
+  // The first token of the encoding of a text of these bytes, which is whole or goes on; -1 where what follows decides.
+  TokenId encoded_first(std::string_view bytes, bool whole) const;
   std::size_t bytes() const;  // of memory
 
  private:
   void add_nodes();
   void sum_up();
 
+  const Tokenizer& tokenizer_;
   std::string texts_;  // of all tokens, by id
   std::vector<std::uint32_t> begins_;
   std::vector<TokenId> ordered_;
