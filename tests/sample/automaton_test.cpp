@@ -69,6 +69,18 @@ TEST(Automaton, RulesThatMayBeEmptyTakeNoExponentialTime) {
   EXPECT_FALSE(g.matches("xaxb"));
 }
 
+// The text may stand in any of thousands of turns, which are put together at once and not one by one.
+TEST(Automaton, ManyTurnsOfARepeatTakeLinearRoom) {
+  for (const char* part : {R"(("a"? "b"?))", R"(("a" | "b" | "ab" | "ba"))"}) {
+    Followed g(std::string("root ::= ") + part + "{0,4000} \"c\"");
+    std::string text;
+    for (int i = 0; i < 25; ++i) text += "ab";
+    EXPECT_TRUE(g.matches(text + "c")) << part;
+    EXPECT_FALSE(g.matches(text + "cc")) << part;
+    EXPECT_LT(g.automaton.bytes(), std::size_t{16} << 20) << part;
+  }
+}
+
 TEST(Automaton, LongChainsOfRulesTakeNoQuadraticTime) {
   std::string grammar = "root ::= r0 \"b\"\n";
   for (int i = 0; i < 19'990; ++i) grammar += fmt::format("r{} ::= r{}\n", i, i + 1);

@@ -21,8 +21,7 @@ std::size_t Automaton::Hash::operator()(const State& state) const {
 Automaton::Automaton(const Grammar& grammar, const std::string& where)
     : program_(grammar, where),
       long_characters_(utf8_ranges(normalised({{0x80, kLastCodePoint}}))),
-      stacks_at_(static_cast<std::size_t>(program_.size()), StackSets::kNothing),
-      waits_(static_cast<std::size_t>(program_.size()), false) {
+      stacks_at_(static_cast<std::size_t>(program_.size()), StackSets::kNothing) {
   begin();
   if (start_ == kRefused) {
     fail(ErrorKind::config, "{}: expected rules nested at most {} deep before the first byte, got more", where,
@@ -51,27 +50,36 @@ void Automaton::forget() {
 
 // Puts the text at one more place of the program, or at one that it stands at with more to come back to.
 void Automaton::add(int at, int stacks) {
-  const auto place = static_cast<std::size_t>(at);
-  const int before = stacks_at_[place];
-  const int both = sets_.unite(before, stacks);
-  if (both == before) return;
-  if (before == StackSets::kNothing) touched_.push_back(at);
-  stacks_at_[place] = both;
-  if (waits_[place]) return;
-  waits_[place] = true;
-  waiting_.push_back(at);
-  std::ranges::push_heap(waiting_, std::greater());
+  if (stacks == stacks_at_[static_cast<std::size_t>(at)]) return;
+  waiting_.push_back({at, stacks});
+  std::ranges::push_heap(waiting_, std::greater(), &Place::at);
+}
+
+// The next place in the program's order at which something new arrived, with all that did; -1 when there is none.
+int Automaton::take_waiting() {
+  while (!waiting_.empty()) {
+    const int at = waiting_.front().at;
+    int& stacks = stacks_at_[static_cast<std::size_t>(at)];
+    arrived_.assign(1, stacks);
+    while (!waiting_.empty() && waiting_.front().at == at) {
+      std::ranges::pop_heap(waiting_, std::greater(), &Place::at);
+      arrived_.push_back(waiting_.back().stacks);
+      waiting_.pop_back();
+    }
+    const int all = sets_.unite(arrived_);
+    if (all == stacks) continue;
+    if (stacks == StackSets::kNothing) touched_.push_back(at);
+    stacks = all;
+    return at;
+  }
+  return -1;
 }
 
 // Follows all that takes no byte, and returns the state that this makes. It comes to an end because without left
 // recursion no call leads to itself. In the program's order a rule is begun when all that call it are known: otherwise
 // each that comes later would begin it, and all that it calls, once more.
 int Automaton::close() {
-  while (!waiting_.empty()) {
-    std::ranges::pop_heap(waiting_, std::greater());
-    const int at = waiting_.back();
-    waiting_.pop_back();
-    waits_[static_cast<std::size_t>(at)] = false;
+  for (int at = take_waiting(); at >= 0; at = take_waiting()) {
     const int stacks = stacks_at_[static_cast<std::size_t>(at)];
     const ProgramState& state = program_.state(at);
     if (state.kind == ProgramState::Kind::split) {
@@ -82,10 +90,7 @@ int Automaton::close() {
       if (state.skippable && state.next >= 0) add(state.next, stacks);
     } else if (state.kind == ProgramState::Kind::end) {
       if (sets_.holds_empty(stacks)) may_end_ = true;
-      for (std::size_t i = 0; i < sets_.tops(stacks).size(); ++i) {
-        const StackSets::Top top = sets_.tops(stacks)[i];
-        add(top.state, top.below);
-      }
+      for (const StackSets::Top& top : sets_.tops(stacks)) add(top.state, top.below);
     }
   }
   State made;
@@ -187,10 +192,12 @@ int Automaton::rest_of(int state, Rests& seen) {
 // Whether each way through these ranges of bytes ends in `to`.
 bool Automaton::all_lead_to(int state, std::span<const ByteRange> bytes, int to) {
   if (state == kRefused || bytes.empty()) return state == to;
+  int last = kUnknown;  // mostly all bytes lead to one state, which is looked at once
   for (int byte = bytes[0].first; byte <= bytes[0].last; ++byte) {
-    const auto value = static_cast<std::size_t>(byte);
-    const bool is_new = byte == bytes[0].first || program_.class_of()[value] != program_.class_of()[value - 1];
-    if (is_new && !all_lead_to(next(state, static_cast<std::uint8_t>(byte)), bytes.subspan(1), to)) return false;
+    const int following = next(state, static_cast<std::uint8_t>(byte));
+    if (following == last) continue;
+    if (!all_lead_to(following, bytes.subspan(1), to)) return false;
+    last = following;
   }
   return true;
 }

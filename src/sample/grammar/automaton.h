@@ -82,6 +82,7 @@ class Automaton {
   void begin();
   int find_next(int state, int byte_class);
   void add(int at, int stacks);
+  int take_waiting();
   int close();
   int number_of(State state);
   int rest_of(int state, Rests& seen);
@@ -100,9 +101,8 @@ class Automaton {
 
   // of the state in the making
   std::vector<int> stacks_at_;  // by state of the program: kNothing where the text does not stand
-  std::vector<bool> waits_;
-  std::vector<int> waiting_;  // a heap, the lowest first
-  std::vector<int> touched_;
+  std::vector<Place> waiting_;  // a heap, the lowest place first
+  std::vector<int> arrived_, touched_;
   bool may_end_ = false;
 };
 

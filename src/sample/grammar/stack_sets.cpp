@@ -79,4 +79,27 @@ int StackSets::unite(int a, int b) {
   return united;
 }
 
+int StackSets::unite(std::span<int> sets) {
+  std::ranges::sort(sets);
+  sets = sets.first(static_cast<std::size_t>(std::unique(sets.begin(), sets.end()) - sets.begin()));
+  if (!sets.empty() && sets[0] == kNothing) sets = sets.subspan(1);
+  if (sets.empty()) return kNothing;
+  if (sets.size() <= 2) return unite(sets.front(), sets.back());
+  Node all;
+  std::vector<Top> tops;
+  for (const int set : sets) {
+    const Node& node = nodes_[set];
+    all.holds_empty = all.holds_empty || node.holds_empty;
+    tops.insert(tops.end(), node.tops.begin(), node.tops.end());
+  }
+  std::ranges::sort(tops, {}, &Top::state);
+  std::vector<int> below;
+  for (auto top = tops.begin(); top != tops.end();) {
+    const int state = top->state;
+    for (below.clear(); top != tops.end() && top->state == state; ++top) below.push_back(top->below);
+    all.tops.push_back({state, unite(below)});
+  }
+  return intern(std::move(all));
+}
+
 }  // namespace tandem

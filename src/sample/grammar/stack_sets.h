@@ -29,6 +29,8 @@ class StackSets {
   // The stacks of `set`, each with `state` on top; kTooDeep where one would hold more than kDeepest.
   int push(int set, int state);
   int unite(int a, int b);
+  // Of all of them, which it puts in order: makes no set of some of them, as one after the other would.
+  int unite(std::span<int> sets);
   // Ascending in state. Valid until the next push() or unite().
   std::span<const Top> tops(int set) const { return nodes_[set].tops; }
   bool holds_empty(int set) const { return nodes_[set].holds_empty; }
