@@ -2,9 +2,10 @@
 """Holds answers of a tiny random model to random JSON schemas and has a validator (package jsonschema) judge them.
 
 Each schema is answered several ways: drafts from repeats, from recycled rows, from a model of the same or another
-vocabulary and from both, 1 to 7 tokens of them, every lossless rule, temperature 0, 0.7 and 1.5. Every whole answer must
-be valid JSON for the schema, every answer that a limit cut must be the beginning of one, and where the rule promises the
-text without drafts, it must be that. Prints one line of counts; exits 1 with schema, way and text on the first mistake.
+vocabulary and from both, 1 to 7 tokens of them, every lossless rule, temperature 0, 0.7 and 1.5. Every whole answer
+must be valid JSON for the schema, every answer that a limit cut must be the beginning of one, and where the rule
+promises the text without drafts, it must be that. Prints one line of counts; exits 1 with schema, way and text on the
+first mistake.
 """
 
 import argparse

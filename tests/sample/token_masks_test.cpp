@@ -159,14 +159,14 @@ TEST(VocabularyTrie, FindsTheLongestTokenThatATextBeginsWith) {
   EXPECT_EQ(trie.text(name + 1), "");
 }
 
-TEST(VocabularyTrie, KnowsTheFirstTokenOfAnEncodingWhereItIsSettled) {
+TEST(VocabularyTrie, KnowsTheFirstTokenOfAnEncoding) {
   const auto words = make_tokenizer(tiny_vocabulary("qwen2", {{"b", "c"}, {"a", "b"}}), "tiny");
   const VocabularyTrie trie(*words, TokenMask());
   EXPECT_EQ(words->bytes(trie.longest_prefix("abc")), "ab");
-  EXPECT_EQ(trie.encoded_first("abc", true), 'a') << "bc is merged before ab";
-  EXPECT_EQ(trie.encoded_first("abc", false), -1) << "the word may go on";
-  EXPECT_EQ(trie.encoded_first("abc: 1", false), 'a');
-  EXPECT_EQ(words->bytes(trie.encoded_first("ab: 1", false)), "ab");
+  EXPECT_EQ(trie.encoded_first("abc", false), 'a') << "bc is merged before ab";
+  EXPECT_EQ(words->bytes(trie.encoded_first("ab", true)), "ab");
+  EXPECT_EQ(trie.encoded_first("ab", false), -1) << "a c may follow";
+  EXPECT_EQ(words->bytes(trie.encoded_first("ab: ", false)), "ab");
   EXPECT_EQ(trie.encoded_first("", true), -1);
 }
 
@@ -216,28 +216,21 @@ TEST(GrammarConstraint, AnAnswerTakesNoMoreMemoryThanIsSaid) {
   EXPECT_GT(f.masks->automaton().epoch(), epoch + 1);
 }
 
-TEST(GrammarConstraint, LikelyTokensSpellCertainBytes) {
-  Fixture f("root ::= \"name\" [ab]");
-  GrammarConstraint constraint(f.masks);
-  const TokenId likely = constraint.likely(f.masks->automaton().start());
-  ASSERT_GE(likely, 0);
-  EXPECT_EQ(f.words->bytes(likely), "name");
-  const int behind = constraint.after(f.masks->automaton().start(), likely);
-  EXPECT_EQ(constraint.likely(behind), -1);
-  EXPECT_EQ(constraint.likely(TokenMasks::kOver), -1);
-}
-
 // Certain text is spelt as the tokenizer would, also where a longer token begins it.
 TEST(TokenMasks, LikelyTokensAreThoseOfTheEncoding) {
   const auto words = make_tokenizer(tiny_vocabulary("qwen2", {{"b", "c"}, {"a", "b"}}), "tiny");
-  const auto likely = [&](const std::string& grammar) {
+  const auto likely = [&](const std::string& grammar, std::string_view behind = "") {
     TokenMasks masks(parse_gbnf(grammar, "a"), "a", std::make_shared<VocabularyTrie>(*words, TokenMask()), TokenMask(),
                      {});
-    return std::string(words->bytes(masks.likely(masks.automaton().start())));
+    EXPECT_EQ(masks.likely(TokenMasks::kOver), -1);
+    return std::string(words->bytes(masks.likely(masks.automaton().after(masks.automaton().start(), behind))));
   };
   EXPECT_EQ(likely("root ::= \"abc\""), "a");
   EXPECT_EQ(likely("root ::= \"abc: \" [0-9]"), "a");
-  EXPECT_EQ(likely("root ::= \"abc\" [a-z]"), "ab") << "what follows decides";
+  EXPECT_EQ(likely("root ::= \"abc: \" [0-9]", "a"), "bc");
+  EXPECT_EQ(likely("root ::= \"ab\" [a-z]"), "ab");
+  EXPECT_EQ(likely("root ::= \"ab\" [a-z]", "ab"), "") << "nothing is certain";
+  EXPECT_EQ(likely("root ::= \"ab \" [a-z]", "ab"), "") << "a space begins the next token";
 }
 
 TEST(GrammarConstraint, ExplainsWhereItStands) {

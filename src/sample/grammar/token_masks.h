@@ -34,8 +34,8 @@ class TokenMasks {
   const TokenMask& mask(int state);
   // The only token that may follow, -1 when there are more or none.
   TokenId only(int state);
-  // Where the next bytes of the text are certain, the token that they most likely begin with: as the tokenizer would
-  // encode them, or, where that depends on what follows, the one that spells the most of them; else -1. Kept by state.
+  // Where the next bytes of the text are certain, the token that they most likely begin with: the first of those
+  // that encode them, or, where one does, the one that spells the most of them; else -1. Kept by state.
   TokenId likely(int state);
   // Whether the text may go on with this token, and where that leads: kOver behind an end id.
   bool admits(int state, TokenId token);

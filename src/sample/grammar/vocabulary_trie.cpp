@@ -123,14 +123,9 @@ TokenId VocabularyTrie::longest_prefix(std::string_view text) const {
 }
 
 TokenId VocabularyTrie::encoded_first(std::string_view bytes, bool whole) const {
-  OpenEncoding encoding;
-  if (whole) {
-    encoding.ids = tokenizer_.encode(bytes, Specials::literal, Place::goes_on);
-    encoding.settled_ids = encoding.ids.size();
-  } else {
-    encoding = tokenizer_.encode_open(bytes, Place::goes_on);
-  }
-  return encoding.settled_ids > 0 && !text(encoding.ids.front()).empty() ? encoding.ids.front() : -1;
+  const std::vector<TokenId> ids = tokenizer_.encode(bytes, Specials::literal, Place::goes_on);
+  const bool stands = ids.size() > 1 || (whole && !ids.empty());
+  return stands && !text(ids.front()).empty() ? ids.front() : -1;
 }
 
 std::size_t VocabularyTrie::bytes() const {

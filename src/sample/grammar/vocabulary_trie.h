@@ -45,7 +45,8 @@ class VocabularyTrie {
   }
   // The token of the most bytes that `text` begins with, the lowest id of several; -1 when there is none.
   TokenId longest_prefix(std::string_view text) const;
-  // The first token of the encoding of a text of these bytes, which is whole or goes on; -1 where what follows decides.
+  // The first of the tokens that encode these bytes; -1 where it is the only one and the text is not whole: what
+  // follows may become a part of it.
   TokenId encoded_first(std::string_view bytes, bool whole) const;
   std::size_t bytes() const;  // of memory
 
