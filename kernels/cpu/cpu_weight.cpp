@@ -1,6 +1,6 @@
 #include "kernels/cpu/cpu_weight.h"
 
-#include "kernels/cpu/repack.h"
+#include "kernels/quant/repack.h"
 #include "src/base/error.h"
 
 namespace tandem::cpu {
