@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,7 +48,8 @@ enum class WeightUse : std::uint8_t {
   vector   // gains and biases: always F32 after loading
 };
 
-// Memory of a backend; freed with the object.
+// Memory of a backend; freed with the object. Only the backend's ops, write() and read() may touch what data() points
+// to: it need not be the host's.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -103,6 +105,12 @@ class Backend {
   virtual std::unique_ptr<Weight> load(const WeightSource& source, WeightUse use) = 0;
   // Zeroed memory, aligned to 64 bytes at least.
   virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+  // Copies between the host and this backend's memory, done on return.
+  virtual void write(std::byte* to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
+  virtual void read(std::span<std::byte> to, const std::byte* from) { std::memcpy(to.data(), from, to.size()); }
+  // Asked before a model is loaded: throws Error(device), naming `what` and the bytes needed and free, when memory that
+  // cannot grow has no room for them.
+  virtual void require_room(std::size_t /*bytes*/, std::string_view /*what*/) {}
   // Host memory that holds `x`, rows contiguous; valid until the next op.
   virtual std::span<const float> download(Rows x) = 0;
 

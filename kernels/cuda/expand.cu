@@ -82,7 +82,8 @@ __device__ inline Number number_of(float value) {
 template <Format F, typename Number>
 __global__ void expand_panel_kernel(Number* out, TiledMatrix matrix, int first_tile) {
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes), g = lane / 4, t = lane % 4,
-            pair = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarpLanes), tile = static_cast<int>(blockIdx.y);
+            pair = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarpLanes),
+            tile = static_cast<int>(blockIdx.y);
   for (int j = 0; j < 2; ++j) {
     const int first = kPairInputs * pair + 32 * j;
     if (first >= matrix.cols) return;
@@ -115,9 +116,8 @@ void expand_panel(void* out, const TiledMatrix& matrix, int first_tile, int tile
   const dim3 grid = grid_of(matrix.cols, tiles), block(kWarps * kWarpLanes);
   const auto run = [&]<Format F>() {
     constexpr Element kElement = panel_element(F);
-    using Number =
-        std::conditional_t<kElement == Element::f32, float,
-                           std::conditional_t<kElement == Element::bf16, __nv_bfloat16, __half>>;
+    using Number = std::conditional_t<kElement == Element::f32, float,
+                                      std::conditional_t<kElement == Element::bf16, __nv_bfloat16, __half>>;
     launch(expand_panel_kernel<F, Number>, grid, block, 0, stream, static_cast<Number*>(out), matrix, first_tile);
   };
   holds_floats(matrix.format) ? with_float_format(matrix.format, run) : with_code_format(matrix.format, run);

@@ -25,7 +25,7 @@ class WarpSums {
   static constexpr int kElements = kRows * kTileOutputs;
 
   __device__ WarpSums() {
-    STATIC_SHARED(float, storage, kMmaWarps * kElements);
+    STATIC_SHARED(float, storage, kMmaWarps* kElements);
     sums_ = storage;
   }
   // A lane's results of row tile `eight` (8 rows), as in mma.cuh, outputs 2 g and 2 g + 1 of the tile.

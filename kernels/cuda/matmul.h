@@ -15,13 +15,13 @@ inline constexpr int kRowTile = 16;
 // One sub-block of 32 inputs of one row, besides its codes.
 struct alignas(16) ActBlock {
   float scale;
-  float scaled_sum;         // scale x the sum of all codes: meets minima
-  int sum_low, sum_high;    // of the first and the last 16 codes
+  float scaled_sum;       // scale x the sum of all codes: meets minima
+  int sum_low, sum_high;  // of the first and the last 16 codes
 };
 
-// Activations as int8 with a scale for each 32: codes [blocks, row_slots, 32], sums [blocks, row_slots]. A block's codes
-// lie in the order in which lanes read them: inputs 4 t.., then 16 + 4 t.., for t = 0..3. Rows and inputs beyond the
-// pass's are zeros.
+// Activations as int8 with a scale for each 32: codes [blocks, row_slots, 32], sums [blocks, row_slots]. A block's
+// codes lie in the order in which lanes read them: inputs 4 t.., then 16 + 4 t.., for t = 0..3. Rows and inputs beyond
+// the pass's are zeros.
 struct QuantisedRows {
   std::int8_t* codes;
   ActBlock* sums;
@@ -60,10 +60,6 @@ struct MatmulCall {
   const float* x;      // float formats
   std::ptrdiff_t x_stride;
 };
-
-constexpr bool holds_floats(Format format) {
-  return format == Format::f32 || format == Format::f16 || format == Format::bf16;
-}
 
 void matmul_codes(const MatmulCall& call, cudaStream_t stream);   // integer formats
 void matmul_floats(const MatmulCall& call, cudaStream_t stream);  // F32, F16, BF16

@@ -1,11 +1,11 @@
 // F32, F16 and BF16 weights times float activations, tiles of 16 outputs x 16 rows on TF32 tensor cores.
 //
-// Threads: as matmul_codes.cu, a block of 8 warps for a tile; warp w takes the runs of 64 inputs w, w + 8, ... TF32 keeps
-// 11 bits of a number, so an activation is split in two (22 bits; their products with F16 and BF16 weights lose nothing
-// else) and multiplied twice; an F32 weight is split as well, which takes three products.
+// Threads: as matmul_codes.cu, a block of 8 warps for a tile; warp w takes the runs of 64 inputs w, w + 8, ... TF32
+// keeps 11 bits of a number, so an activation is split in two (22 bits; their products with F16 and BF16 weights lose
+// nothing else) and multiplied twice; an F32 weight is split as well, which takes three products.
 //
-// Bytes a row of weights: 2 or 4 a weight, read once a pass; activations 4 a value, from L1. An H200's tensor cores have
-// about 4 times the TF32 products that 16 rows of F16 weights need at the speed of its memory.
+// Bytes a row of weights: 2 or 4 a weight, read once a pass; activations 4 a value, from L1. An H200's tensor cores
+// have about 4 times the TF32 products that 16 rows of F16 weights need at the speed of its memory.
 //
 // Lost, by estimate: F16 products with F16 activations (they overflow at 65504, and lose 13 bits); plain multiply-adds
 // (bound by arithmetic from 12 rows on).

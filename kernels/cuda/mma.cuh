@@ -70,14 +70,13 @@ __device__ inline void portable_mma(Sum (&c)[4], const std::uint32_t (&a)[2 * kS
 }
 #endif
 
-// a: unsigned bytes (g, 4 t..), (g + 8, 4 t..), (g, 16 + 4 t..), (g + 8, 16 + 4 t..); b: signed (4 t.., g), (16 + 4 t..,
-// g).
+// a: unsigned bytes (g, 4 t..), (g + 8, 4 t..), (g, 16 + 4 t..), (g + 8, 16 + 4 t..); b: signed (4 t.., g), (16 + 4
+// t.., g).
 __device__ inline void mma_bytes_32(int (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
 #ifdef TANDEM_TENSOR_CORES
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   portable_mma<2>(c, a, b, [](std::uint32_t x, std::uint32_t y, int sum) { return sum + dot_bytes(x, y); });
 #endif

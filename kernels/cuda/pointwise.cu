@@ -86,7 +86,9 @@ __global__ void narrow_rows_kernel(Number* out, float* scales, Rows x) {
 
 __global__ void widen_rows_kernel(Rows y, const float* scales, const float* bias) {
   const int i = column(), row = static_cast<int>(blockIdx.y);
-  if (i < y.cols) y.row(row)[i] = y.row(row)[i] * scales[row] + (bias != nullptr ? bias[i] : 0.f);
+  if (i >= y.cols) return;
+  const float value = y.row(row)[i] * (scales != nullptr ? scales[row] : 1.f);
+  y.row(row)[i] = bias != nullptr ? value + bias[i] : value;
 }
 
 // A thread for each value of [rows, cols].

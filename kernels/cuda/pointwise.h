@@ -24,7 +24,7 @@ void gather_rows(Rows out, Rows x, const int* rows, cudaStream_t stream);
 // Inputs of a prefill's product as f16 or bf16, [x.rows, x.cols] without gaps. A row with values beyond 2^15 is divided
 // by a power of two, scales[row], for f16; all other scales are 1.
 void narrow_rows(void* out, float* scales, Rows x, Element element, cudaStream_t stream);
-// y[i] = y[i] * scales[i] + bias; bias may be null.
+// y[i] = y[i] * scales[i] + bias; either may be null for none.
 void widen_rows(Rows y, const float* scales, const float* bias, cudaStream_t stream);
 
 }  // namespace tandem::TANDEM_GPU

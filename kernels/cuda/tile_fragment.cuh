@@ -26,8 +26,11 @@ template <Format F>
 struct CodeRule {
   static constexpr bool kMinima = Layout<F>::kMinima || F == Format::q4_k || F == Format::q5_k;
   static constexpr bool kHalves = F == Format::q6_k;  // a scale for each 16 inputs
-  static constexpr int kOffset =
-      F == Format::q4_0 ? 8 : F == Format::q5_0 ? 16 : F == Format::q6_k ? 32 : F == Format::q8_0 ? 128 : 0;
+  static constexpr int kOffset = F == Format::q4_0   ? 8
+                                 : F == Format::q5_0 ? 16
+                                 : F == Format::q6_k ? 32
+                                 : F == Format::q8_0 ? 128
+                                                     : 0;
 };
 
 // What a lane reads of a 16 x 32 sub-block's codes. Reading and unpacking are apart so that a loop can read ahead.
@@ -57,7 +60,9 @@ struct Codes {
 };
 
 // Bits 0..3 to bit 4 of bytes 0..3.
-__device__ inline std::uint32_t spread_bits(std::uint32_t bits) { return ((bits & 15) * 0x00204081u & 0x01010101u) << 4; }
+__device__ inline std::uint32_t spread_bits(std::uint32_t bits) {
+  return ((bits & 15) * 0x00204081u & 0x01010101u) << 4;
+}
 
 template <Format F>
 __device__ inline Codes unpack(const RawCodes<F>& raw, int t) {

@@ -5,6 +5,10 @@
 
 namespace tandem::TANDEM_GPU {
 
+constexpr bool holds_floats(Format format) {
+  return format == Format::f32 || format == Format::f16 || format == Format::bf16;
+}
+
 // Calls work.template operator()<F>() for a format of codes. Throws Error(device) for a float format.
 template <typename Work>
 void with_code_format(Format format, const Work& work) {

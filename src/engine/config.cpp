@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "kernels/registry.h"
 #include "src/base/yaml_tree.h"
 #include "src/engine/corpus_files.h"
 #include "src/sample/logprobs.h"
@@ -228,9 +229,11 @@ PromptConfig read_prompt(const Options& section) {
 
 RuntimeConfig read_runtime(const Options& section) {
   RuntimeConfig runtime;
-  runtime.backend = section.choice("backend", "auto", {"auto", "cpu", "cuda"},
-                                   "Where the models run (cuda is not available in this version).");
-  require_landed(section, "backend", runtime.backend != "cuda", "auto or cpu");
+  runtime.backend = section.choice("backend", "auto", {"auto", "cpu", "cuda", "cuda-simt"},
+                                   "Where the models run; auto takes a GPU where there is one. cuda-simt is the GPU's "
+                                   "code in a slow emulation, for tests.");
+  const auto built = backend_kinds();
+  require_landed(section, "backend", std::ranges::find(built, runtime.backend) != built.end(), "auto or cpu");
   const auto threads = section.integer_or("threads", "auto", std::nullopt, 1, 256,
                                           "Threads that compute; auto takes the processors this process may use.");
   runtime.threads = static_cast<int>(threads.value_or(0));

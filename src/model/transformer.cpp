@@ -38,16 +38,17 @@ Transformer::Transformer(ModelSpec spec, const GgufFile& file, Backend& backend,
 
 std::unique_ptr<Buffer> Transformer::make_rope(double rope_base) const {
   const int half = spec_.rope_dims / 2;
-  std::unique_ptr<Buffer> rope = backend_.allocate(static_cast<std::size_t>(2) * max_positions_ * half * sizeof(float));
-  float* cos = reinterpret_cast<float*>(rope->data());
-  float* sin = cos + static_cast<std::size_t>(max_positions_) * half;
+  const std::size_t count = static_cast<std::size_t>(max_positions_) * half;
+  std::vector<float> table(2 * count);  // cos, then sin
   for (int i = 0; i < half; ++i) {
     const double frequency = std::pow(rope_base, -2.0 * i / spec_.rope_dims);
     for (std::size_t position = 0; position < static_cast<std::size_t>(max_positions_); ++position) {
-      cos[position * half + i] = static_cast<float>(std::cos(position * frequency));
-      sin[position * half + i] = static_cast<float>(std::sin(position * frequency));
+      table[position * half + i] = static_cast<float>(std::cos(position * frequency));
+      table[count + position * half + i] = static_cast<float>(std::sin(position * frequency));
     }
   }
+  std::unique_ptr<Buffer> rope = backend_.allocate(table.size() * sizeof(float));
+  backend_.write(rope->data(), std::as_bytes(std::span(table)));
   return rope;
 }
 

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "kernels/registry.h"
 #include "tests/base/temp_dir.h"
 
 namespace tandem {
@@ -249,7 +250,7 @@ TEST_F(ConfigKeys, ValuesOutsideTheRangeNamePlaceKeyLimitAndValue) {
       {"stop.time_limit_seconds", "0", "number > 0"},
       {"stop.time_limit_seconds", "1e10", "number > 0"},
       {"prompt.chat", "on", "true or false"},
-      {"runtime.backend", "gpu", "auto, cpu or cuda"},
+      {"runtime.backend", "gpu", "auto, cpu, cuda or cuda-simt"},
       {"runtime.threads", "-2", "auto or integer 1..256"},
       {"runtime.threads", "0", "auto or integer 1..256"},
       {"runtime.threads", "257", "auto or integer 1..256"},
@@ -375,11 +376,22 @@ TEST_F(ConfigDraft, ARankingNeedsRowsToRankAndAFile) {
               StartsWith("c/a.yaml:2: draft.head_ranking: no file a.txt, tried "));
 }
 
+TEST_F(ConfigRefusals, BackendsOfThisBuildAreTaken) {
+  for (const std::string_view kind : backend_kinds()) {
+    if (kind == "reference") continue;  // --reference, on the command line
+    EXPECT_EQ(read(nested("runtime.backend", std::string(kind))).runtime.backend, kind);
+  }
+}
+
 TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
+  std::vector<std::pair<std::string, std::string>> cases = {
       {"constraint.grammar", "a.gbnf"}, {"constraint.json_schema", "a.json"}, {"constraint.json", "true"},
-      {"constraint.regex", "a+"},       {"constraint.choices", "[a, b]"},     {"runtime.backend", "cuda"},
+      {"constraint.regex", "a+"},       {"constraint.choices", "[a, b]"},
   };
+  const auto built = backend_kinds();
+  for (const char* kind : {"cuda", "cuda-simt"}) {
+    if (std::ranges::find(built, kind) == built.end()) cases.emplace_back("runtime.backend", kind);
+  }
   for (const auto& [key, value] : cases) {
     EXPECT_THAT(error_of(nested(key, value)), AllOf(StartsWith(fmt::format("c/a.yaml:2: {}: ", key)),
                                                     HasSubstr("is not available in this version (expected")));

@@ -7,7 +7,7 @@
 namespace tandem::test {
 namespace {
 
-class Attention : public IsaTest {
+class Attention : public BackendTest {
  protected:
   ThreadPool pool_{2};
   std::unique_ptr<Backend> reference_ = make_reference_backend(pool_);
@@ -28,15 +28,15 @@ std::vector<float> attend(Backend& backend, const Shape& shape, KvType type, int
 }
 
 TEST_P(Attention, MatchesTheReference) {
-  const auto cpu = make_cpu_backend(GetParam(), pool_);
-  const Shape shapes[] = {{2, 6, 128, 230}, {1, 7, 64, 230}, {1, 1, 8, 230}, {2, 2, 20, 230}};
-  for (const Shape& shape : shapes) {
+  const auto cpu = make(pool_);
+  const std::vector<Shape> all{{2, 6, 128, 630}, {1, 7, 64, 630}, {1, 1, 8, 630}, {2, 2, 20, 630}};
+  for (const Shape& shape : sizes(all, {{1, 3, 64, 630}, {2, 1, 20, 630}})) {
     for (const KvType type : kAllKvTypes) {
       if (!stores_heads(type, shape.head_dim)) continue;
-      for (const int base : {0, 63, 64, 200}) {
+      for (const int base : sizes<int>({0, 63, 64, 200, 600}, {0, 40, 520})) {
         for (const int rows : {1, 20}) {
           for (const int window : {0, 50}) {
-            for (const float soft_cap : {0.f, 3.f}) {
+            for (const float soft_cap : sizes<float>({0.f, 3.f}, {window > 0 ? 3.f : 0.f})) {
               for (const bool tree : {false, true}) {
                 const auto masks = tree ? random_tree(rows, base) : std::vector<std::uint64_t>{};
                 const auto got = attend(*cpu, shape, type, base, rows, window, soft_cap, masks);
@@ -65,7 +65,7 @@ struct InvarianceCase {
   KvType type;
   int base, window;
 };
-std::vector<InvarianceCase> cases(std::initializer_list<int> bases, std::initializer_list<int> windows) {
+std::vector<InvarianceCase> cases(const std::vector<int>& bases, const std::vector<int>& windows) {
   std::vector<InvarianceCase> all;
   for (const KvType type : kAllKvTypes) {
     for (const int base : bases) {
@@ -77,10 +77,10 @@ std::vector<InvarianceCase> cases(std::initializer_list<int> bases, std::initial
 
 TEST_P(Attention, ARowOfAChainEqualsTheRowAlone) {
   const Shape shape{2, 3, 64, 700};
-  for (const int threads : {1, 2, 4}) {
+  for (const int threads : on_cpu() ? std::vector{1, 2, 4} : std::vector{1}) {
     ThreadPool pool(threads);
-    const auto cpu = make_cpu_backend(GetParam(), pool);
-    for (const auto& [type, base, window] : cases({0, 130}, {0, 40})) {
+    const auto cpu = make(pool);
+    for (const auto& [type, base, window] : cases(sizes<int>({0, 130, 520}, {200}), {0, 40})) {
       constexpr int kRows = 100;
       Cache cache(*cpu, shape, type);
       auto keys = random_values((base + kRows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
@@ -92,7 +92,7 @@ TEST_P(Attention, ARowOfAChainEqualsTheRowAlone) {
         cpu->attention(rows_of(alone, kRows, shape.cols()).slice(i, 1),
                        rows_of(queries, kRows, shape.cols()).slice(i, 1), cache.layer, base + i, {0.125f, window}, {});
       }
-      for (const int rows : {2, 7, 8, 9, 33, 100}) {
+      for (const int rows : sizes<int>({2, 7, 8, 9, 33, 100}, {9, 33, 100})) {
         std::vector<float> together(static_cast<std::size_t>(rows) * shape.cols(), NAN);
         cpu->attention(rows_of(together, rows, shape.cols()), rows_of(queries, kRows, shape.cols()).slice(0, rows),
                        cache.layer, base, {0.125f, window}, {});
@@ -107,11 +107,11 @@ TEST_P(Attention, ARowOfAChainEqualsTheRowAlone) {
 // Each node of a tree against a causal chain of its own path.
 TEST_P(Attention, ANodeOfATreeEqualsTheChainOfItsPath) {
   const Shape shape{2, 3, 64, 300};
-  for (const int threads : {1, 4}) {
+  for (const int threads : on_cpu() ? std::vector{1, 4} : std::vector{1}) {
     ThreadPool pool(threads);
-    const auto cpu = make_cpu_backend(GetParam(), pool);
-    for (const auto& [type, base, window] : cases({0, 40, 128}, {0, 30})) {
-      for (const int rows : {5, 64}) {
+    const auto cpu = make(pool);
+    for (const auto& [type, base, window] : cases(sizes<int>({0, 40, 128}, {200}), {0, 30})) {
+      for (const int rows : sizes<int>({5, 64}, {40, 64})) {
         const auto masks = random_tree(rows, rows + base);
         auto keys = random_values((base + rows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
         auto queries = random_values(rows * shape.cols(), 3);
@@ -145,7 +145,7 @@ TEST_P(Attention, ANodeOfATreeEqualsTheChainOfItsPath) {
 }
 
 TEST_P(Attention, StoredAndMovedSlotsAreTheReferences) {
-  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const auto cpu = make(pool_);
 
   for (const KvType type : kAllKvTypes) {
     const Shape shape{2, 1, type == KvType::q8_0 ? 64 : 24, 40};
@@ -173,7 +173,7 @@ TEST_P(Attention, StoredAndMovedSlotsAreTheReferences) {
 // Elements to the nearest multiples of scale = largest / 127, which is rounded to f16 (relatively by 2^-11, or by
 // 2^-25).
 TEST_P(Attention, Q8SlotsHoldTheNearestMultiplesOfTheirScale) {
-  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const auto cpu = make(pool_);
   const Shape shape{1, 1, 64, 60};
   auto x = random_values(shape.capacity * shape.kv_cols(), 5);
   for (int i = 0; i < shape.capacity; ++i) {
@@ -204,7 +204,7 @@ TEST_P(Attention, Q8SlotsHoldTheNearestMultiplesOfTheirScale) {
 }
 
 TEST_P(Attention, BadKeysAndValuesStayVisible) {
-  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const auto cpu = make(pool_);
   const Shape shape{1, 2, 32, 10};
   for (const KvType type : kAllKvTypes) {
     for (const bool in_keys : {false, true}) {
@@ -220,7 +220,7 @@ TEST_P(Attention, BadKeysAndValuesStayVisible) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Attention, testing::ValuesIn(kAllIsas), isa_test_name);
+INSTANTIATE_TEST_SUITE_P(Cpu, Attention, testing::ValuesIn(all_backends()), backend_test_name);
 
 }  // namespace
 }  // namespace tandem::test
