@@ -1,4 +1,4 @@
-// Matrix products of a whole prefill chunk: cuBLAS on a device (gemm.cu), plain loops in the emulation
+// Matrix products of a whole prefill chunk: cuBLAS on a device (gemm.cpp), plain loops in the emulation
 // (kernels/simt/gemm_host.cpp). Not bit-equal to the kernels of decode passes; a test bounds the difference.
 #pragma once
 #include <cstddef>

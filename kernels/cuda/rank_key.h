@@ -10,16 +10,6 @@
 
 namespace tandem::TANDEM_GPU {
 
-// Rows of logits on the device.
-struct LogitRows {
-  const float* data;
-  int rows, vocabulary;
-  std::ptrdiff_t stride;                  // floats between rows
-  const std::uint32_t* usable = nullptr;  // bit i % 32 of word i / 32: token i may be chosen; null = all may
-
-  constexpr bool may_choose(TokenId token) const { return usable == nullptr || (usable[token / 32] >> token % 32 & 1); }
-};
-
 // The logit's place in the order of floats above, the complement of the id below. 0, less than any other key, for NaN
 // and -inf, which are never chosen. Both zeros are equal.
 constexpr std::uint64_t rank_key(float logit, TokenId token) {
@@ -39,5 +29,19 @@ constexpr float logit_of_key(std::uint64_t key) {
   if (key == 0) return std::bit_cast<float>(0xff800000u);
   return std::bit_cast<float>(ordered >> 31 != 0 ? ordered & 0x7fffffffu : ~ordered);
 }
+
+// Rows of logits on the device.
+struct LogitRows {
+  const float* data;
+  int rows, vocabulary;
+  std::ptrdiff_t stride;                  // floats between rows
+  const std::uint32_t* usable = nullptr;  // bit i % 32 of word i / 32: token i may be chosen; null = all may
+
+  constexpr bool may_choose(TokenId token) const { return usable == nullptr || (usable[token / 32] >> token % 32 & 1); }
+  // Of one entry; 0 where the token may not be chosen.
+  constexpr std::uint64_t key(int row, TokenId token) const {
+    return may_choose(token) ? rank_key(data[row * stride + token], token) : 0;
+  }
+};
 
 }  // namespace tandem::TANDEM_GPU

@@ -9,22 +9,22 @@
 
 namespace tandem::TANDEM_GPU {
 
-// Scratch of the calls below, for rows of up to `max_count` entries and `max_rows` rows. Not thread-safe: one stream.
+// Scratch of the calls below for up to `max_rows` rows of `vocabulary` logits and of up to `max_keys` keys. Not
+// thread-safe: one stream.
 class Select {
  public:
-  Select(int max_rows, int max_count, cudaStream_t stream);
+  Select(int max_rows, int vocabulary, int max_keys, cudaStream_t stream);
 
   // best[r] = the largest key of row r of the logits, or 0 for a row without a usable one.
   void largest_key(std::uint64_t* best, const LogitRows& logits);
   // Sorts each row of keys [rows, count], largest first.
   void sort_keys(std::uint64_t* keys, int rows, int count);
-  // sums[i] = weights[0] + .. + weights[i]; integers, so that the sums are exact in any order. May be in place.
+  // sums[i] = weights[0] + .. + weights[i] modulo 2^64: exact in any order. count: up to max_rows * max_keys.
   void inclusive_sum(std::uint64_t* sums, const std::uint64_t* weights, int count);
 
  private:
   cudaStream_t stream_;
-  DeviceMemory offsets_, sorted_, scratch_;
-  int max_rows_, max_count_;
+  DeviceMemory sorted_, scratch_;
 };
 
 }  // namespace tandem::TANDEM_GPU
