@@ -138,11 +138,18 @@ class Backend {
   // Place base + path[i] moves to base + i, ascending; path[i] >= i and strictly ascending.
   virtual void move_kv(const KvLayer& layer, int base, std::span<const int> path) = 0;
 
-  // Pairs of ops that a backend may fuse; an override gives the bits of the body here.
+  // Runs of ops that a backend may fuse; an override gives the bits of the body here.
   // hidden += x; out = rms_norm(hidden). out may be x.
   virtual void add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) {
     add(hidden, x);
     rms_norm(out, hidden, gain, epsilon);
+  }
+  // Rotates queries and keys and stores keys and values; what `keys` holds afterwards is unspecified.
+  virtual void rope_store_kv(Rows queries, Rows keys, Rows values, std::span<const Position> positions,
+                             const RopeTable& table, const KvLayer& layer, int base) {
+    rope(queries, layer.head_dim, positions, table);
+    rope(keys, layer.head_dim, positions, table);
+    store_kv(layer, base, keys, values);
   }
   // gate.out = activation(gate . x) * (up . x); what up.out holds afterwards is unspecified.
   virtual void gated_matmul(const Projection& gate, const Projection& up, Rows x, Activation activation) {

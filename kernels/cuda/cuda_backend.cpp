@@ -70,6 +70,8 @@ class CudaBackend final : public Backend {
   void gather_rows(Rows out, Rows x, std::span<const int> rows) override;
   void move_kv(const KvLayer& layer, int base, std::span<const int> path) override;
   void add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) override;
+  void rope_store_kv(Rows queries, Rows keys, Rows values, std::span<const Position> positions, const RopeTable& table,
+                     const KvLayer& layer, int base) override;
   void gated_matmul(const Projection& gate, const Projection& up, Rows x, Activation activation) override;
 
  private:
@@ -223,6 +225,16 @@ void CudaBackend::rope(Rows heads, int head_dim, std::span<const Position> posit
 void CudaBackend::store_kv(const KvLayer& layer, int base, Rows keys, Rows values) {
   check_store_kv(layer, base, keys, values);
   TANDEM_GPU::store_kv(layer, device_base(base), keys, values, stream_.get());
+}
+
+void CudaBackend::rope_store_kv(Rows queries, Rows keys, Rows values, std::span<const Position> positions,
+                                const RopeTable& table, const KvLayer& layer, int base) {
+  check_rope(queries, layer.head_dim, positions, table);
+  check_rope(keys, layer.head_dim, positions, table);
+  check_store_kv(layer, base, keys, values);
+  if (queries.rows == 0) return;
+  TANDEM_GPU::rope_store_kv(queries, keys, values, positions_.put(positions, staging_), table, layer, device_base(base),
+                            stream_.get());
 }
 
 void CudaBackend::attention(Rows out, Rows queries, const KvLayer& layer, int base, const AttentionParams& params,

@@ -14,6 +14,10 @@ void rope(Rows heads, int head_dim, const Position* positions, const RopeTable& 
 // Writes rows into places *base, *base + 1, ...
 void store_kv(const KvLayer& layer, const int* base, Rows keys, Rows values, cudaStream_t stream);
 
+// Both at once: rotates queries in place, and keys on their way into the cache only.
+void rope_store_kv(Rows queries, Rows keys, Rows values, const Position* positions, const RopeTable& table,
+                   const KvLayer& layer, const int* base, cudaStream_t stream);
+
 // Place *base + path[i] moves to *base + i; `path` [count] is strictly ascending with path[i] >= i.
 void move_kv(const KvLayer& layer, const int* base, const int* path, int count, cudaStream_t stream);
 

@@ -179,9 +179,7 @@ void Transformer::attend(int index, const KvLayer& kv, int base, const Batch& ba
     norm_heads(a.query, *w.query_norm);
     norm_heads(a.key, *w.key_norm);
   }
-  backend_.rope(a.query, spec_.head_dim, batch.positions, rope_table(index));
-  backend_.rope(a.key, spec_.head_dim, batch.positions, rope_table(index));
-  backend_.store_kv(kv, base, a.key, a.value);
+  backend_.rope_store_kv(a.query, a.key, a.value, batch.positions, rope_table(index), kv, base);
   const AttentionParams params{.scale = static_cast<float>(spec_.attention_scale),
                                .window = spec_.window_of(index),
                                .soft_cap = static_cast<float>(spec_.attention_soft_cap)};

@@ -170,6 +170,41 @@ TEST_P(Attention, StoredAndMovedSlotsAreTheReferences) {
   }
 }
 
+TEST_P(Attention, RopeWithStoreGivesTheBitsOfItsParts) {
+  const auto cpu = make(pool_);
+  for (const KvType type : kAllKvTypes) {
+    const Shape shape{2, 3, type == KvType::q8_0 ? 64 : 20, 12};
+    for (const RopeStyle style : {RopeStyle::adjacent, RopeStyle::halves}) {
+      for (const int dims : {12, shape.head_dim}) {
+        auto cos = random_values(9 * dims / 2, 4), sin = random_values(9 * dims / 2, 5);
+        const RopeTable table{cos.data(), sin.data(), dims, style};
+        const std::vector<Position> positions{8, 0, 3, 3, 7};
+        std::vector<float> queries[2], keys[2];
+        auto values = random_values(5 * shape.kv_cols(), 3);
+        Cache caches[] = {{*cpu, shape, type}, {*cpu, shape, type}};
+        for (int i = 0; i < 2; ++i) {
+          queries[i] = random_values(5 * shape.cols(), 1);
+          keys[i] = random_values(5 * shape.kv_cols(), 2);
+          const auto run = [&](auto&& op) {
+            op(rows_of(queries[i], 5, shape.cols()), rows_of(keys[i], 5, shape.kv_cols()),
+               rows_of(values, 5, shape.kv_cols()), positions, table, caches[i].layer, 4);
+          };
+          if (i == 0) {
+            run([&](auto&&... arguments) { cpu->Backend::rope_store_kv(arguments...); });
+          } else {
+            run([&](auto&&... arguments) { cpu->rope_store_kv(arguments...); });
+          }
+        }
+        const std::size_t bytes =
+            static_cast<std::size_t>(shape.kv_heads) * shape.capacity * caches[0].layer.slot_bytes();
+        EXPECT_EQ(std::memcmp(queries[0].data(), queries[1].data(), queries[0].size() * sizeof(float)), 0);
+        EXPECT_EQ(std::memcmp(caches[0].layer.keys, caches[1].layer.keys, bytes), 0) << name_of(type);
+        EXPECT_EQ(std::memcmp(caches[0].layer.values, caches[1].layer.values, bytes), 0);
+      }
+    }
+  }
+}
+
 // Elements to the nearest multiples of scale = largest / 127, which is rounded to f16 (relatively by 2^-11, or by
 // 2^-25).
 TEST_P(Attention, Q8SlotsHoldTheNearestMultiplesOfTheirScale) {

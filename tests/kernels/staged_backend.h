@@ -46,11 +46,13 @@ class StagedBackend final : public Backend {
   }
   void rope(Rows heads, int head_dim, std::span<const Position> positions, const RopeTable& table) override {
     Op op(*this);
-    const int count = (positions.empty() ? 0 : std::ranges::max(positions) + 1), half = table.dims / 2;
-    const auto values = [&](const float* from) {
-      return op.rows({const_cast<float*>(from), count, half, half}).data;  // read only
-    };
-    device_->rope(op.rows(heads), head_dim, positions, {values(table.cos), values(table.sin), table.dims, table.style});
+    device_->rope(op.rows(heads), head_dim, positions, op.table(table, positions));
+  }
+  void rope_store_kv(Rows queries, Rows keys, Rows values, std::span<const Position> positions, const RopeTable& table,
+                     const KvLayer& layer, int base) override {
+    Op op(*this);
+    device_->rope_store_kv(op.rows(queries), op.rows(keys), op.rows(values), positions, op.table(table, positions),
+                           op.layer(layer), base);
   }
   void store_kv(const KvLayer& layer, int base, Rows keys, Rows values) override {
     Op op(*this);
@@ -124,6 +126,13 @@ class StagedBackend final : public Backend {
       const std::size_t floats = x.rows == 0 ? 0 : static_cast<std::size_t>(x.stride) * (x.rows - 1) + x.cols;
       return {reinterpret_cast<float*>(stage(reinterpret_cast<std::byte*>(x.data), floats * sizeof(float))), x.rows,
               x.cols, x.stride};
+    }
+    RopeTable table(const RopeTable& table, std::span<const Position> positions) {
+      const int count = positions.empty() ? 0 : std::ranges::max(positions) + 1, half = table.dims / 2;
+      const auto values = [&](const float* from) {
+        return rows({const_cast<float*>(from), count, half, half}).data;  // read only
+      };
+      return {values(table.cos), values(table.sin), table.dims, table.style};
     }
     KvLayer layer(KvLayer layer) {
       layer.keys = stage(layer.keys, owner_.buffers_.at(layer.keys));
