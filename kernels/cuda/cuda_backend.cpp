@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <tuple>
 
 #include "kernels/cuda/cuda_weight.h"
 #include "kernels/cuda/kv.h"
@@ -27,18 +29,28 @@ constexpr Gate gate_of(Activation activation) { return activation == Activation:
 
 class DeviceBuffer final : public Buffer {
  public:
-  DeviceBuffer(std::size_t bytes, const Stream& stream) : memory_(std::max<std::size_t>(bytes, 1)) {
+  DeviceBuffer(std::size_t bytes, const Stream& stream, StepQueue& queue)
+      : queue_(queue), memory_(std::max<std::size_t>(bytes, 1)) {
     fill(memory_.data(), 0, memory_.bytes(), stream.get());
   }
+  ~DeviceBuffer() override { queue_.settle(); }  // launches that use it may be waiting
   std::byte* data() override { return memory_.data(); }
 
  private:
+  StepQueue& queue_;
   DeviceMemory memory_;
 };
 
+// TANDEM_CUDA_GRAPHS=off launches every kernel by itself: to measure what graphs bring.
+bool graphs_wanted() {
+  const char* wish = std::getenv("TANDEM_CUDA_GRAPHS");
+  return wish == nullptr || std::string_view(wish) != "off";
+}
+
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(ThreadPool& pool) : pool_(pool), staging_(stream_), prefill_(stream_) {}
+  explicit CudaBackend(ThreadPool& pool)
+      : pool_(pool), queue_(stream_, graphs_wanted()), staging_(stream_), prefill_(stream_) {}
 
   std::string_view name() const override { return kName; }
   int threads() const override { return pool_.threads(); }
@@ -46,10 +58,10 @@ class CudaBackend final : public Backend {
   KvType preferred_kv_type() const override { return KvType::f16; }
 
   std::unique_ptr<Weight> load(const WeightSource& source, WeightUse use) override {
-    return load_weight(source, use, pool_, stream_);
+    return load_weight(source, use, pool_, stream_, queue_);
   }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override {
-    return std::make_unique<DeviceBuffer>(bytes, stream_);
+    return std::make_unique<DeviceBuffer>(bytes, stream_, queue_);
   }
   void write(std::byte* to, std::span<const std::byte> from) override;
   void read(std::span<std::byte> to, const std::byte* from) override;
@@ -65,8 +77,8 @@ class CudaBackend final : public Backend {
                  Mask mask) override;
   void gated(Rows out, Rows gate, Rows up, Activation activation) override;
   void add(Rows y, Rows x) override;
-  void scale(Rows x, float factor) override { TANDEM_GPU::scale(x, factor, stream_.get()); }
-  void soft_cap(Rows x, float cap) override { TANDEM_GPU::soft_cap(x, cap, stream_.get()); }
+  void scale(Rows x, float factor) override { queue_.add(&TANDEM_GPU::scale, x, factor); }
+  void soft_cap(Rows x, float cap) override { queue_.add(&TANDEM_GPU::soft_cap, x, cap); }
   void gather_rows(Rows out, Rows x, std::span<const int> rows) override;
   void move_kv(const KvLayer& layer, int base, std::span<const int> path) override;
   void add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) override;
@@ -75,15 +87,28 @@ class CudaBackend final : public Backend {
   void gated_matmul(const Projection& gate, const Projection& up, Rows x, Activation activation) override;
 
  private:
+  // Room for `bytes`; the old content is lost.
+  void grow(DeviceMemory& memory, std::size_t bytes);
   // Quantises the input when a matrix of codes will read it.
   void prepare_inputs(std::span<const Projection> projections, Rows x);
   MatmulCall call_for(const Projection& first, Rows x) const;
   static MatmulPart part_of(const Projection& projection);
   void launch_matmul(const MatmulCall& call);
-  const int* device_base(int base) { return base_.put(std::span(&base, 1), staging_); }
+  // What `puts` returns. Lists may have to flush the queue first, so they are put again until none did: then all of
+  // them are known to be read by the launch that follows.
+  template <typename Puts>
+  auto put_together(const Puts& puts) {
+    for (;;) {
+      const std::uint64_t epoch = queue_.epoch();
+      auto lists = puts();
+      if (epoch == queue_.epoch()) return lists;
+    }
+  }
+  const int* device_base(int base) { return base_.put(std::span(&base, 1), staging_, queue_); }
 
   ThreadPool& pool_;
   Stream stream_;
+  StepQueue queue_;
   Staging staging_;
   Prefill prefill_;
   DeviceMemory act_codes_, act_sums_;
@@ -96,17 +121,21 @@ class CudaBackend final : public Backend {
   DeviceList<std::uint64_t> ancestors_;
 };
 
-void grow(DeviceMemory& memory, std::size_t bytes) {
-  if (memory.bytes() < bytes) memory = DeviceMemory(std::max(bytes, 2 * memory.bytes()));
+void CudaBackend::grow(DeviceMemory& memory, std::size_t bytes) {
+  if (memory.bytes() >= bytes) return;
+  queue_.flush();  // launches that use the old memory may be waiting
+  memory = DeviceMemory(std::max(bytes, 2 * memory.bytes()));
 }
 
 void CudaBackend::write(std::byte* to, std::span<const std::byte> from) {
+  queue_.flush();
   copy_to_device(to, from.data(), from.size(), stream_.get());
   stream_.synchronize();
   staging_.drained();
 }
 
 void CudaBackend::read(std::span<std::byte> to, const std::byte* from) {
+  queue_.flush();
   copy_to_host(to.data(), from, to.size(), stream_.get());
   stream_.synchronize();
   staging_.drained();
@@ -123,6 +152,7 @@ void CudaBackend::require_room(std::size_t bytes, std::string_view what) {
 std::span<const float> CudaBackend::download(Rows x) {
   const std::size_t row_bytes = x.cols * sizeof(float), bytes = row_bytes * x.rows;
   if (downloaded_.bytes() < bytes) downloaded_ = PinnedMemory(bytes);
+  queue_.flush();
   if (bytes > 0) {
     copy_rows_to_host(downloaded_.data(), row_bytes, x.data, x.stride * sizeof(float), row_bytes, x.rows,
                       stream_.get());
@@ -135,18 +165,18 @@ std::span<const float> CudaBackend::download(Rows x) {
 void CudaBackend::embed(Rows out, const Weight& table, std::span<const TokenId> tokens) {
   check_embed(out, table, tokens);
   if (tokens.empty()) return;
-  TANDEM_GPU::embed(out, matrix_of(table).tiled(), tokens_.put(tokens, staging_), stream_.get());
+  queue_.add(&TANDEM_GPU::embed, out, matrix_of(table).tiled(), tokens_.put(tokens, staging_, queue_));
 }
 
 void CudaBackend::rms_norm(Rows out, Rows x, const Weight& gain, float epsilon) {
   check_same_shape("rms_norm", out, x);
-  TANDEM_GPU::rms_norm(out, x, vector_of("rms_norm: gain", &gain, x.cols), epsilon, stream_.get());
+  queue_.add(&TANDEM_GPU::rms_norm, out, x, vector_of("rms_norm: gain", &gain, x.cols), epsilon);
 }
 
 void CudaBackend::add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) {
   check_same_shape("add_rms_norm", hidden, x);
   check_same_shape("add_rms_norm", out, hidden);
-  TANDEM_GPU::add_rms_norm(out, hidden, x, vector_of("add_rms_norm: gain", &gain, x.cols), epsilon, stream_.get());
+  queue_.add(&TANDEM_GPU::add_rms_norm, out, hidden, x, vector_of("add_rms_norm: gain", &gain, x.cols), epsilon);
 }
 
 void CudaBackend::prepare_inputs(std::span<const Projection> projections, Rows x) {
@@ -161,7 +191,7 @@ void CudaBackend::prepare_inputs(std::span<const Projection> projections, Rows x
   grow(act_sums_, places * sizeof(ActBlock));
   acts_.codes = act_codes_.as<std::int8_t>();
   acts_.sums = act_sums_.as<ActBlock>();
-  quantise_rows(acts_, x, stream_.get());
+  queue_.add(&quantise_rows, acts_, x);
 }
 
 MatmulPart CudaBackend::part_of(const Projection& projection) {
@@ -184,14 +214,17 @@ MatmulCall CudaBackend::call_for(const Projection& first, Rows x) const {
 }
 
 void CudaBackend::launch_matmul(const MatmulCall& call) {
-  holds_floats(call.format) ? matmul_floats(call, stream_.get()) : matmul_codes(call, stream_.get());
+  queue_.add(holds_floats(call.format) ? &matmul_floats : &matmul_codes, call);
 }
 
 // Matrices of one format go together, up to kMaxParts a launch: small ones would leave most of the device idle.
 void CudaBackend::matmul(std::span<const Projection> projections, Rows x) {
   prepare_inputs(projections, x);
   if (x.rows == 0) return;
-  if (x.rows > kMaxPassRows) return prefill_.run(projections, x);
+  if (x.rows > kMaxPassRows) {
+    queue_.flush();
+    return prefill_.run(projections, x);
+  }
   for (std::size_t i = 0; i < projections.size();) {
     MatmulCall call = call_for(projections[i], x);
     while (i < projections.size() && call.part_count < kMaxParts && projections[i].weight->format == call.format) {
@@ -219,12 +252,12 @@ void CudaBackend::gated_matmul(const Projection& gate, const Projection& up, Row
 void CudaBackend::rope(Rows heads, int head_dim, std::span<const Position> positions, const RopeTable& table) {
   check_rope(heads, head_dim, positions, table);
   if (heads.rows == 0) return;
-  TANDEM_GPU::rope(heads, head_dim, positions_.put(positions, staging_), table, stream_.get());
+  queue_.add(&TANDEM_GPU::rope, heads, head_dim, positions_.put(positions, staging_, queue_), table);
 }
 
 void CudaBackend::store_kv(const KvLayer& layer, int base, Rows keys, Rows values) {
   check_store_kv(layer, base, keys, values);
-  TANDEM_GPU::store_kv(layer, device_base(base), keys, values, stream_.get());
+  queue_.add(&TANDEM_GPU::store_kv, layer, device_base(base), keys, values);
 }
 
 void CudaBackend::rope_store_kv(Rows queries, Rows keys, Rows values, std::span<const Position> positions,
@@ -233,8 +266,9 @@ void CudaBackend::rope_store_kv(Rows queries, Rows keys, Rows values, std::span<
   check_rope(keys, layer.head_dim, positions, table);
   check_store_kv(layer, base, keys, values);
   if (queries.rows == 0) return;
-  TANDEM_GPU::rope_store_kv(queries, keys, values, positions_.put(positions, staging_), table, layer, device_base(base),
-                            stream_.get());
+  const auto [at, first] =
+      put_together([&] { return std::pair(positions_.put(positions, staging_, queue_), device_base(base)); });
+  queue_.add(&TANDEM_GPU::rope_store_kv, queries, keys, values, at, table, layer, first);
 }
 
 void CudaBackend::attention(Rows out, Rows queries, const KvLayer& layer, int base, const AttentionParams& params,
@@ -250,8 +284,6 @@ void CudaBackend::attention(Rows out, Rows queries, const KvLayer& layer, int ba
   call.queries = queries;
   call.layer = layer;
   call.params = params;
-  call.base = device_base(base);
-  call.ancestors = mask.causal() ? nullptr : ancestors_.put(mask.ancestors, staging_);
   // A tree's rows see base + 1 places at least and base + rows at most.
   call.first_split = params.window > 0 ? std::max(0, base + 1 - params.window) / kSplit : 0;
   call.splits = (base + queries.rows - 1) / kSplit - call.first_split + 1;
@@ -259,30 +291,34 @@ void CudaBackend::attention(Rows out, Rows queries, const KvLayer& layer, int ba
     grow(partial_, partial_bytes(call.splits, queries.rows, queries.cols / layer.head_dim, layer.head_dim));
     call.partial = partial_.as<float>();
   }
-  TANDEM_GPU::attention(call, stream_.get());
+  std::tie(call.base, call.ancestors) = put_together([&] {
+    return std::pair(device_base(base), mask.causal() ? nullptr : ancestors_.put(mask.ancestors, staging_, queue_));
+  });
+  queue_.add(&TANDEM_GPU::attention, call);
 }
 
 void CudaBackend::gated(Rows out, Rows gate, Rows up, Activation activation) {
   check_same_shape("gated", out, gate);
   check_same_shape("gated", gate, up);
-  TANDEM_GPU::gated(out, gate, up, gate_of(activation), stream_.get());
+  queue_.add(&TANDEM_GPU::gated, out, gate, up, gate_of(activation));
 }
 
 void CudaBackend::add(Rows y, Rows x) {
   check_same_shape("add", y, x);
-  TANDEM_GPU::add(y, x, stream_.get());
+  queue_.add(&TANDEM_GPU::add, y, x);
 }
 
 void CudaBackend::gather_rows(Rows out, Rows x, std::span<const int> rows) {
   check_gather_rows(out, x, rows);
   if (rows.empty()) return;
-  TANDEM_GPU::gather_rows(out, x, rows_.put(rows, staging_), stream_.get());
+  queue_.add(&TANDEM_GPU::gather_rows, out, x, rows_.put(rows, staging_, queue_));
 }
 
 void CudaBackend::move_kv(const KvLayer& layer, int base, std::span<const int> path) {
   if (path.empty()) return;
-  TANDEM_GPU::move_kv(layer, device_base(base), path_.put(path, staging_), static_cast<int>(path.size()),
-                      stream_.get());
+  const auto [first, from] =
+      put_together([&] { return std::pair(device_base(base), path_.put(path, staging_, queue_)); });
+  queue_.add(&TANDEM_GPU::move_kv, layer, first, from, static_cast<int>(path.size()));
 }
 
 }  // namespace

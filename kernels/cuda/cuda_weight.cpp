@@ -41,11 +41,10 @@ const CudaWeight& weight_of(const Weight& weight) {
 }  // namespace
 
 std::unique_ptr<CudaWeight> load_weight(const WeightSource& source, WeightUse use, ThreadPool& pool,
-                                        const Stream& stream) {
+                                        const Stream& stream, StepQueue& queue) {
   check_weight("cuda", source);
   const bool vector = use == WeightUse::vector;
-  auto weight =
-      std::make_unique<CudaWeight>(vector ? Format::f32 : source.format, source.rows, source.cols, source.data.size());
+  auto weight = std::make_unique<CudaWeight>(vector ? Format::f32 : source.format, source, queue);
   if (vector) {
     std::vector<float> values(static_cast<std::size_t>(source.rows) * source.cols);
     decode_blocks(source.format, source.data, values);

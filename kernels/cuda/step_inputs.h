@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/step_queue.h"
 
 namespace tandem::TANDEM_GPU {
 
@@ -36,19 +37,22 @@ class Staging {
 };
 
 // A list in device memory, copied only when it differs from what lies there: every layer of a step asks for the same.
+// Copies go ahead of the launches that wait in the queue, which are run first when they read the list.
 template <typename T>
 class DeviceList {
  public:
-  const T* put(std::span<const T> values, Staging& staging) {
-    if (values.size() > capacity_) {
-      capacity_ = std::max<std::size_t>(values.size(), 2 * capacity_);
-      memory_ = DeviceMemory(capacity_ * sizeof(T));
-      there_.clear();
-    }
-    if (values.size() > there_.size() || !std::equal(values.begin(), values.end(), there_.begin())) {
+  const T* put(std::span<const T> values, Staging& staging, StepQueue& queue) {
+    const bool fits = values.size() <= capacity_;
+    if (!fits || values.size() > there_.size() || !std::equal(values.begin(), values.end(), there_.begin())) {
+      if (read_in_ == queue.epoch()) queue.flush();
+      if (!fits) {
+        capacity_ = std::max<std::size_t>(values.size(), 2 * capacity_);
+        memory_ = DeviceMemory(capacity_ * sizeof(T));
+      }
       there_.assign(values.begin(), values.end());
       staging.copy(memory_.data(), values.data(), values.size_bytes());
     }
+    read_in_ = queue.epoch();
     return memory_.as<const T>();
   }
 
@@ -56,6 +60,7 @@ class DeviceList {
   DeviceMemory memory_;
   std::size_t capacity_ = 0;
   std::vector<T> there_;
+  std::uint64_t read_in_ = ~std::uint64_t{0};  // the queue's epoch when a launch that reads the list was added last
 };
 
 }  // namespace tandem::TANDEM_GPU

@@ -123,6 +123,23 @@ TEST_F(CudaBackendTest, LaterOpsSeeTheirOwnListsNotEarlierOnes) {
   }
 }
 
+// Launches wait until something is read; a list must not change under those that wait.
+TEST_F(CudaBackendTest, OpsThatWaitKeepTheirOwnLists) {
+  std::vector<std::byte> data(40 * 32 * sizeof(float));
+  for (int i = 0; i < 40 * 32; ++i) {
+    const float value = static_cast<float>(i);
+    std::memcpy(data.data() + 4 * i, &value, 4);
+  }
+  const auto table = load(*backend_, Format::f32, 40, 32, data, WeightUse::lookup);
+  const auto memory = backend_->allocate(4 * 32 * sizeof(float));
+  const Rows all{reinterpret_cast<float*>(memory->data()), 4, 32, 32};
+  for (int round = 0; round < 4; ++round) {  // the later rounds are replays
+    for (int i = 0; i < 4; ++i) backend_->embed(all.slice(i, 1), *table, std::vector<TokenId>{7 * i + round});
+    const auto got = backend_->download(all);
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(got[32 * i], static_cast<float>(32 * (7 * i + round))) << round;
+  }
+}
+
 // Rows beyond a decode pass go through the library; they may differ from the same rows in decode passes by the
 // roundings of both: int8 inputs here, F16 inputs and weights there.
 TEST_F(CudaBackendTest, PrefillDiffersFromDecodeByTheirRoundingsOnly) {
