@@ -35,7 +35,7 @@ void StepQueue::remember(std::uint64_t hash, const Bytes& launches) {
   }
   seen_once_.erase(seen);
   if (known_.size() == kMostGraphs) known_.erase(std::ranges::min_element(known_, {}, &Known::last_use));
-  known_.push_back({hash, epoch_, launches, Graph::record(stream_, [&] { run(launches); })});
+  known_.push_back({hash, epoch_, launches, Graph::record(stream_, [this, launches] { run(launches); })});
 }
 
 void StepQueue::replay_or_run(const Bytes& launches) {
