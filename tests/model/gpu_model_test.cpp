@@ -118,14 +118,6 @@ TEST_P(GpuModel, ARestoredCacheIsTheSaved) {
   EXPECT_EQ(feed(tiny_->model, first, next), feed(tiny_->model, second, next));
 }
 
-std::vector<std::string> gpu_backends() {
-  std::vector<std::string> names;
-  for (const std::string_view kind : backend_kinds()) {
-    if (kind.starts_with("cuda")) names.emplace_back(kind);
-  }
-  return names;
-}
-
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuModel);
 INSTANTIATE_TEST_SUITE_P(Backends, GpuModel,
                          testing::Combine(testing::ValuesIn(gpu_backends()), testing::ValuesIn(kCases)),
