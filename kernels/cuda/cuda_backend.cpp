@@ -58,9 +58,11 @@ class CudaBackend final : public Backend {
   KvType preferred_kv_type() const override { return KvType::f16; }
 
   std::unique_ptr<Weight> load(const WeightSource& source, WeightUse use) override {
+    holds_codes_ |= use != WeightUse::vector && !holds_floats(source.format);
     return load_weight(source, use, pool_, stream_, queue_);
   }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override {
+    quantised_ = {};  // the memory may be where those rows were
     return std::make_unique<DeviceBuffer>(bytes, stream_, queue_);
   }
   void write(std::byte* to, std::span<const std::byte> from) override;
@@ -77,8 +79,8 @@ class CudaBackend final : public Backend {
                  Mask mask) override;
   void gated(Rows out, Rows gate, Rows up, Activation activation) override;
   void add(Rows y, Rows x) override;
-  void scale(Rows x, float factor) override { queue_.add(&TANDEM_GPU::scale, x, factor); }
-  void soft_cap(Rows x, float cap) override { queue_.add(&TANDEM_GPU::soft_cap, x, cap); }
+  void scale(Rows x, float factor) override { queue(&TANDEM_GPU::scale, x, factor); }
+  void soft_cap(Rows x, float cap) override { queue(&TANDEM_GPU::soft_cap, x, cap); }
   void gather_rows(Rows out, Rows x, std::span<const int> rows) override;
   void move_kv(const KvLayer& layer, int base, std::span<const int> path) override;
   void add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) override;
@@ -89,7 +91,26 @@ class CudaBackend final : public Backend {
  private:
   // Room for `bytes`; the old content is lost.
   void grow(DeviceMemory& memory, std::size_t bytes);
-  // Quantises the input when a matrix of codes will read it.
+  // Queues an op that may write memory, so that nothing counts as quantised any more.
+  template <typename... Parameters, typename... Arguments>
+  void queue(void (*op)(Parameters...), Arguments... arguments) {
+    quantised_ = {};
+    queue_.add(op, arguments...);
+  }
+  // Queues a norm, which quantises its result where a product of codes may read it next.
+  template <typename Norm>
+  void queue_norm(Rows out, const Norm& norm) {
+    const bool quantises = holds_codes_ && out.rows <= kMaxPassRows;
+    if (quantises) acts_ = acts_for(out);
+    norm(quantises ? acts_ : QuantisedRows{});
+    if (quantises) quantised_ = out;
+  }
+  static bool same_rows(Rows a, Rows b) {
+    return a.data == b.data && a.rows == b.rows && a.cols == b.cols && a.stride == b.stride;
+  }
+  // Room for the int8 form of `x`.
+  QuantisedRows acts_for(Rows x);
+  // Quantises the input when a matrix of codes will read it and the op before has not done so.
   void prepare_inputs(std::span<const Projection> projections, Rows x);
   MatmulCall call_for(const Projection& first, Rows x) const;
   static MatmulPart part_of(const Projection& projection);
@@ -112,8 +133,10 @@ class CudaBackend final : public Backend {
   Staging staging_;
   Prefill prefill_;
   DeviceMemory act_codes_, act_sums_;
-  QuantisedRows acts_{};  // views of the two
-  DeviceMemory partial_;  // of attention over several splits
+  QuantisedRows acts_{};      // views of the two
+  Rows quantised_;            // whose int8 form they hold; no data: nobody's
+  bool holds_codes_ = false;  // whether any matrix does
+  DeviceMemory partial_;      // of attention over several splits
   PinnedMemory downloaded_;
   DeviceList<TokenId> tokens_;
   DeviceList<Position> positions_;
@@ -128,6 +151,7 @@ void CudaBackend::grow(DeviceMemory& memory, std::size_t bytes) {
 }
 
 void CudaBackend::write(std::byte* to, std::span<const std::byte> from) {
+  quantised_ = {};
   queue_.flush();
   copy_to_device(to, from.data(), from.size(), stream_.get());
   stream_.synchronize();
@@ -165,33 +189,45 @@ std::span<const float> CudaBackend::download(Rows x) {
 void CudaBackend::embed(Rows out, const Weight& table, std::span<const TokenId> tokens) {
   check_embed(out, table, tokens);
   if (tokens.empty()) return;
-  queue_.add(&TANDEM_GPU::embed, out, matrix_of(table).tiled(), tokens_.put(tokens, staging_, queue_));
+  queue(&TANDEM_GPU::embed, out, matrix_of(table).tiled(), tokens_.put(tokens, staging_, queue_));
 }
 
 void CudaBackend::rms_norm(Rows out, Rows x, const Weight& gain, float epsilon) {
   check_same_shape("rms_norm", out, x);
-  queue_.add(&TANDEM_GPU::rms_norm, out, x, vector_of("rms_norm: gain", &gain, x.cols), epsilon);
+  const float* values = vector_of("rms_norm: gain", &gain, x.cols);
+  queue_norm(out, [&](QuantisedRows acts) { queue(&TANDEM_GPU::rms_norm, out, x, values, epsilon, acts); });
 }
 
 void CudaBackend::add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) {
   check_same_shape("add_rms_norm", hidden, x);
   check_same_shape("add_rms_norm", out, hidden);
-  queue_.add(&TANDEM_GPU::add_rms_norm, out, hidden, x, vector_of("add_rms_norm: gain", &gain, x.cols), epsilon);
+  const float* values = vector_of("add_rms_norm: gain", &gain, x.cols);
+  queue_norm(out, [&](QuantisedRows acts) { queue(&TANDEM_GPU::add_rms_norm, out, hidden, x, values, epsilon, acts); });
+}
+
+QuantisedRows CudaBackend::acts_for(Rows x) {
+  QuantisedRows acts{};
+  acts.blocks = act_blocks_of(x.cols);
+  acts.row_slots = row_slots_of(x.rows);
+  const std::size_t places = static_cast<std::size_t>(acts.blocks) * acts.row_slots;
+  grow(act_codes_, places * kSubBlock);
+  grow(act_sums_, places * sizeof(ActBlock));
+  acts.codes = act_codes_.as<std::int8_t>();
+  acts.sums = act_sums_.as<ActBlock>();
+  return acts;
 }
 
 void CudaBackend::prepare_inputs(std::span<const Projection> projections, Rows x) {
   for (const Projection& projection : projections) check_matmul(projection, x);
   const bool codes =
       std::ranges::any_of(projections, [](const Projection& p) { return !holds_floats(matrix_of(*p.weight).format); });
-  if (!codes || x.rows == 0 || x.rows > kMaxPassRows) return;
-  acts_.blocks = act_blocks_of(x.cols);
-  acts_.row_slots = row_slots_of(x.rows);
-  const std::size_t places = static_cast<std::size_t>(acts_.blocks) * acts_.row_slots;
-  grow(act_codes_, places * kSubBlock);
-  grow(act_sums_, places * sizeof(ActBlock));
-  acts_.codes = act_codes_.as<std::int8_t>();
-  acts_.sums = act_sums_.as<ActBlock>();
-  queue_.add(&quantise_rows, acts_, x);
+  if (!codes || x.rows == 0 || x.rows > kMaxPassRows) {
+    quantised_ = {};  // the products may overwrite what was quantised
+  } else if (!same_rows(quantised_, x)) {
+    acts_ = acts_for(x);
+    queue(&quantise_rows, acts_, x);
+    quantised_ = x;
+  }
 }
 
 MatmulPart CudaBackend::part_of(const Projection& projection) {
@@ -214,7 +250,7 @@ MatmulCall CudaBackend::call_for(const Projection& first, Rows x) const {
 }
 
 void CudaBackend::launch_matmul(const MatmulCall& call) {
-  queue_.add(holds_floats(call.format) ? &matmul_floats : &matmul_codes, call);
+  queue_.add(holds_floats(call.format) ? &matmul_floats : &matmul_codes, call);  // its inputs stay quantised
 }
 
 // Matrices of one format go together, up to kMaxParts a launch: small ones would leave most of the device idle.
@@ -252,12 +288,12 @@ void CudaBackend::gated_matmul(const Projection& gate, const Projection& up, Row
 void CudaBackend::rope(Rows heads, int head_dim, std::span<const Position> positions, const RopeTable& table) {
   check_rope(heads, head_dim, positions, table);
   if (heads.rows == 0) return;
-  queue_.add(&TANDEM_GPU::rope, heads, head_dim, positions_.put(positions, staging_, queue_), table);
+  queue(&TANDEM_GPU::rope, heads, head_dim, positions_.put(positions, staging_, queue_), table);
 }
 
 void CudaBackend::store_kv(const KvLayer& layer, int base, Rows keys, Rows values) {
   check_store_kv(layer, base, keys, values);
-  queue_.add(&TANDEM_GPU::store_kv, layer, device_base(base), keys, values);
+  queue(&TANDEM_GPU::store_kv, layer, device_base(base), keys, values);
 }
 
 void CudaBackend::rope_store_kv(Rows queries, Rows keys, Rows values, std::span<const Position> positions,
@@ -268,7 +304,7 @@ void CudaBackend::rope_store_kv(Rows queries, Rows keys, Rows values, std::span<
   if (queries.rows == 0) return;
   const auto [at, first] =
       put_together([&] { return std::pair(positions_.put(positions, staging_, queue_), device_base(base)); });
-  queue_.add(&TANDEM_GPU::rope_store_kv, queries, keys, values, at, table, layer, first);
+  queue(&TANDEM_GPU::rope_store_kv, queries, keys, values, at, table, layer, first);
 }
 
 void CudaBackend::attention(Rows out, Rows queries, const KvLayer& layer, int base, const AttentionParams& params,
@@ -294,31 +330,31 @@ void CudaBackend::attention(Rows out, Rows queries, const KvLayer& layer, int ba
   std::tie(call.base, call.ancestors) = put_together([&] {
     return std::pair(device_base(base), mask.causal() ? nullptr : ancestors_.put(mask.ancestors, staging_, queue_));
   });
-  queue_.add(&TANDEM_GPU::attention, call);
+  queue(&TANDEM_GPU::attention, call);
 }
 
 void CudaBackend::gated(Rows out, Rows gate, Rows up, Activation activation) {
   check_same_shape("gated", out, gate);
   check_same_shape("gated", gate, up);
-  queue_.add(&TANDEM_GPU::gated, out, gate, up, gate_of(activation));
+  queue(&TANDEM_GPU::gated, out, gate, up, gate_of(activation));
 }
 
 void CudaBackend::add(Rows y, Rows x) {
   check_same_shape("add", y, x);
-  queue_.add(&TANDEM_GPU::add, y, x);
+  queue(&TANDEM_GPU::add, y, x);
 }
 
 void CudaBackend::gather_rows(Rows out, Rows x, std::span<const int> rows) {
   check_gather_rows(out, x, rows);
   if (rows.empty()) return;
-  queue_.add(&TANDEM_GPU::gather_rows, out, x, rows_.put(rows, staging_, queue_));
+  queue(&TANDEM_GPU::gather_rows, out, x, rows_.put(rows, staging_, queue_));
 }
 
 void CudaBackend::move_kv(const KvLayer& layer, int base, std::span<const int> path) {
   if (path.empty()) return;
   const auto [first, from] =
       put_together([&] { return std::pair(device_base(base), path_.put(path, staging_, queue_)); });
-  queue_.add(&TANDEM_GPU::move_kv, layer, first, from, static_cast<int>(path.size()));
+  queue(&TANDEM_GPU::move_kv, layer, first, from, static_cast<int>(path.size()));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/platform.h"
+#include "kernels/quant/tile.h"
 
 namespace tandem::TANDEM_GPU {
 

@@ -7,28 +7,34 @@
 #include <cmath>
 
 #include "kernels/cuda/activation.cuh"
-#include "kernels/cuda/block.cuh"
 #include "kernels/cuda/pointwise.h"
+#include "kernels/cuda/quantise.cuh"
 
 namespace tandem::TANDEM_GPU {
 namespace {
 
 constexpr int kThreads = 256;
 
-// kAdd: first hidden += x, of which the norm is then taken. The sum of squares adds what was stored.
+// kAdd: first hidden += x, of which the norm is then taken. The sum of squares adds what was stored. A warp's values
+// are always a whole sub-block, so it quantises them as they are made; rows and sub-blocks that only fill up are zeros.
 template <bool kAdd>
-__global__ void rms_norm_kernel(Rows out, Rows hidden, Rows x, const float* gain, float epsilon) {
-  const int row = static_cast<int>(blockIdx.x);
+__global__ void rms_norm_kernel(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts) {
+  const int row = static_cast<int>(blockIdx.x), cols = row < hidden.rows ? hidden.cols : 0;
   float* const to = out.row(row);
   float* const sum = hidden.row(row);
   const float* const from = x.row(row);
   float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < hidden.cols; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < cols; i += kThreads) {
     if constexpr (kAdd) sum[i] += from[i];
     squares = fmaf(sum[i], sum[i], squares);
   }
   const float factor = 1.f / std::sqrt(block_sum<kThreads>(squares) / static_cast<float>(hidden.cols) + epsilon);
-  for (int i = static_cast<int>(threadIdx.x); i < hidden.cols; i += kThreads) to[i] = sum[i] * factor * gain[i];
+  const int end = acts.codes != nullptr ? acts.blocks * kSubBlock : cols;
+  for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) {
+    const float value = i < cols ? sum[i] * factor * gain[i] : 0.f;
+    if (i < cols) to[i] = value;
+    if (acts.codes != nullptr) quantise_block(acts, i / kSubBlock, row, value);
+  }
 }
 
 __device__ inline int column() { return static_cast<int>(blockIdx.x * kThreads + threadIdx.x); }
@@ -98,16 +104,23 @@ void launch_values(Kernel kernel, const Rows& shape, cudaStream_t stream, Argume
   launch(kernel, dim3((shape.cols + kThreads - 1) / kThreads, shape.rows), dim3(kThreads), 0, stream, arguments...);
 }
 
-}  // namespace
-
-void rms_norm(Rows out, Rows x, const float* gain, float epsilon, cudaStream_t stream) {
+template <typename Kernel>
+void launch_norm(Kernel kernel, Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts,
+                 cudaStream_t stream) {
   if (x.rows == 0) return;
-  launch(rms_norm_kernel<false>, dim3(x.rows), dim3(kThreads), 0, stream, out, x, x, gain, epsilon);
+  const dim3 grid(acts.codes != nullptr ? acts.row_slots : x.rows);
+  launch(kernel, grid, dim3(kThreads), 0, stream, out, hidden, x, gain, epsilon, acts);
 }
 
-void add_rms_norm(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, cudaStream_t stream) {
-  if (x.rows == 0) return;
-  launch(rms_norm_kernel<true>, dim3(x.rows), dim3(kThreads), 0, stream, out, hidden, x, gain, epsilon);
+}  // namespace
+
+void rms_norm(Rows out, Rows x, const float* gain, float epsilon, QuantisedRows acts, cudaStream_t stream) {
+  launch_norm(rms_norm_kernel<false>, out, x, x, gain, epsilon, acts, stream);
+}
+
+void add_rms_norm(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts,
+                  cudaStream_t stream) {
+  launch_norm(rms_norm_kernel<true>, out, hidden, x, gain, epsilon, acts, stream);
 }
 
 void gated(Rows out, Rows gate, Rows up, Gate activation, cudaStream_t stream) {

@@ -9,10 +9,11 @@
 
 namespace tandem::TANDEM_GPU {
 
-// out = x / sqrt(mean(x^2) + epsilon) * gain. out may be x.
-void rms_norm(Rows out, Rows x, const float* gain, float epsilon, cudaStream_t stream);
+// out = x / sqrt(mean(x^2) + epsilon) * gain. out may be x. With `acts.codes` also quantise_rows(acts, out).
+void rms_norm(Rows out, Rows x, const float* gain, float epsilon, QuantisedRows acts, cudaStream_t stream);
 // hidden += x; out = rms_norm(hidden), with the bits of the two ops. out may be x.
-void add_rms_norm(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, cudaStream_t stream);
+void add_rms_norm(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts,
+                  cudaStream_t stream);
 
 void gated(Rows out, Rows gate, Rows up, Gate activation, cudaStream_t stream);
 void add(Rows y, Rows x, cudaStream_t stream);

@@ -140,6 +140,53 @@ TEST_F(CudaBackendTest, OpsThatWaitKeepTheirOwnLists) {
   }
 }
 
+// A norm quantises what it makes for the product behind it; anything that changes the rows in between must be seen.
+TEST_F(CudaBackendTest, AProductBehindANormReadsTheRowsAsTheyAre) {
+  constexpr int kCols = 288, kOutputs = 20;  // an odd number of sub-blocks
+  const auto gain = load_vector(*backend_, random_values(kCols, 3));
+  const auto weight = load(*backend_, Format::q8_0, kOutputs, kCols, random_weight(Format::q8_0, kOutputs, kCols, 5));
+  for (const int rows : {1, 5, 17, 64}) {
+    const std::size_t floats = static_cast<std::size_t>(rows) * (2 * kCols + kOutputs);
+    const auto memory = backend_->allocate(floats * sizeof(float));
+    float* const first = reinterpret_cast<float*>(memory->data());
+    const Rows x{first, rows, kCols, kCols}, other{first + rows * kCols, rows, kCols, kCols},
+        out{first + 2 * rows * kCols, rows, kOutputs, kOutputs};
+    // What `change` leaves in x, multiplied: directly behind it, and from a copy that no op before has seen.
+    const auto expect_true_products = [&](const auto& change) {
+      const auto values = random_values(static_cast<std::size_t>(rows) * kCols, 7);
+      backend_->write(memory->data(), std::as_bytes(std::span(values)));
+      change();
+      backend_->matmul(std::array{Projection{out, weight.get(), nullptr}}, x);
+      const auto got = backend_->download(out);
+      const std::vector<float> direct(got.begin(), got.end());
+      const auto left = backend_->download(x);
+      const std::vector<float> copy(left.begin(), left.end());
+      backend_->write(reinterpret_cast<std::byte*>(other.data), std::as_bytes(std::span(copy)));
+      backend_->matmul(std::array{Projection{out, weight.get(), nullptr}}, other);
+      const auto want = backend_->download(out);
+      EXPECT_EQ(direct, std::vector<float>(want.begin(), want.end())) << rows << " rows";
+    };
+    const auto norm = [&] { backend_->rms_norm(x, x, *gain, 1e-6f); };
+    expect_true_products(norm);
+    expect_true_products([&] { backend_->add_rms_norm(x, other, x, *gain, 1e-6f); });
+    expect_true_products([&] {
+      norm();
+      backend_->scale(x, 3);
+    });
+    expect_true_products([&] {
+      norm();
+      const std::vector<float> fresh(static_cast<std::size_t>(rows) * kCols, 0.5f);
+      backend_->write(memory->data(), std::as_bytes(std::span(fresh)));
+    });
+    const auto floats_weight =
+        load(*backend_, Format::f32, kCols, kOutputs, random_weight(Format::f32, kCols, kOutputs, 5));
+    expect_true_products([&] {
+      norm();
+      backend_->matmul(std::array{Projection{x, floats_weight.get(), nullptr}}, out);
+    });
+  }
+}
+
 // Rows beyond a decode pass go through the library; they may differ from the same rows in decode passes by the
 // roundings of both: int8 inputs here, F16 inputs and weights there.
 TEST_F(CudaBackendTest, PrefillDiffersFromDecodeByTheirRoundingsOnly) {
