@@ -8,14 +8,23 @@
 
 #include "kernels/cuda/compact.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/memory.h"
 
 namespace tandem::TANDEM_GPU {
 namespace {
 
 #ifdef TANDEM_SIMT
 auto policy_of(cudaStream_t) { return thrust::cpp::par; }
+template <typename Call>
+void queue(cudaStream_t stream, const Call& call) {
+  simt::enqueue(stream, call);
+}
 #else
 auto policy_of(cudaStream_t stream) { return thrust::cuda::par_nosync.on(stream); }
+template <typename Call>
+void queue(cudaStream_t, const Call& call) {
+  call();  // queues its kernels itself
+}
 #endif
 
 struct Above {
@@ -26,10 +35,11 @@ struct Above {
 }  // namespace
 
 void gather_logits(float* out, const float* row, const TokenId* tokens, int count, cudaStream_t stream) {
-  thrust::gather(policy_of(stream), tokens, tokens + count, row, out);
+  queue(stream, [=] { thrust::gather(policy_of(stream), tokens, tokens + count, row, out); });
 }
 
 int compact_above(TokenId* ids, float* values, const float* row, int vocabulary, float bar, cudaStream_t stream) {
+  synchronize(stream);
   const auto entries = thrust::make_zip_iterator(thrust::make_counting_iterator(TokenId{0}), row);
   const auto kept = thrust::make_zip_iterator(ids, values);
   const auto end = thrust::copy_if(policy_of(stream), entries, entries + vocabulary, row, kept, Above{bar});

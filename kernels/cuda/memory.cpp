@@ -39,7 +39,9 @@ PinnedMemory::~PinnedMemory() { cudaFreeHost(data_); }
 
 Stream::Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
 Stream::~Stream() { cudaStreamDestroy(stream_); }
-void Stream::synchronize() const { check_cuda(cudaStreamSynchronize(stream_), "work on the device"); }
+void Stream::synchronize() const { tandem::cuda::synchronize(stream_); }
+
+void synchronize(cudaStream_t stream) { check_cuda(cudaStreamSynchronize(stream), "work on the device"); }
 
 void copy_to_device(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   if (bytes > 0) check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "copy to the device");

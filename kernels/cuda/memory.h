@@ -72,12 +72,14 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   cudaStream_t get() const { return stream_; }
-  // Waits for all work queued so far. Throws Error(device) for any that failed.
-  void synchronize() const;
+  void synchronize() const;  // as below
 
  private:
   cudaStream_t stream_ = nullptr;
 };
+
+// Waits for all work queued on a stream so far. Throws Error(device) for any that failed.
+void synchronize(cudaStream_t stream);
 
 // Queued copies. Bytes in pageable host memory may be reused when copy_to_device() returns; pinned ones when the copy
 // is done. What copy_to_host() writes is there after Stream::synchronize(). copy_within(): no overlap.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/cuda/gemm.h"
+#include "kernels/simt/stream.h"
 #include "src/base/half.h"
 
 namespace tandem::cuda_simt {
@@ -14,14 +15,7 @@ float value_at(const void* data, std::ptrdiff_t i, Element element) {
   return element == Element::f16 ? half_to_float(bits) : bf16_to_float(bits);
 }
 
-}  // namespace
-
-struct Gemm::State {};
-
-Gemm::Gemm(cudaStream_t) {}
-Gemm::~Gemm() = default;
-
-void Gemm::run(const GemmCall& call) {
+void multiply(const GemmCall& call) {
   for (int i = 0; i < call.rows; ++i) {
     for (int n = 0; n < call.outputs; ++n) {
       float sum = 0;
@@ -33,6 +27,19 @@ void Gemm::run(const GemmCall& call) {
       out = call.add ? out + sum : sum;
     }
   }
+}
+
+}  // namespace
+
+struct Gemm::State {
+  cudaStream_t stream;
+};
+
+Gemm::Gemm(cudaStream_t stream) : state_(new State{stream}) {}
+Gemm::~Gemm() = default;
+
+void Gemm::run(const GemmCall& call) {
+  simt::enqueue(state_->stream, [=] { multiply(call); });
 }
 
 }  // namespace tandem::cuda_simt

@@ -43,7 +43,6 @@ void Machine::run(const Launch& launch) {
     const Launch*& launch;
     ~Finished() { launch = nullptr; }
   } const finished{launch_};
-  check(launch);
   record_launch(launch.kernel);
   here.grid_size = launch.grid;
   here.block_size = launch.block;
@@ -112,7 +111,7 @@ void Machine::prepare_threads(const Launch& launch) {
 void Machine::thread_entry(void* self) {
   Machine& machine = *static_cast<Machine*>(self);
   try {
-    if (!machine.giving_up_) machine.launch_->call(machine.launch_->packed);
+    if (!machine.giving_up_) machine.launch_->call(machine.launch_->self);
   } catch (const Unwind&) {
   } catch (const Fault&) {
     machine.fault_ = std::current_exception();

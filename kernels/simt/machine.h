@@ -51,13 +51,15 @@ struct Launch {
   dim3 grid, block;
   std::size_t shared_bytes;
   std::span<const Argument> arguments;
-  void (*call)(const void*);  // calls the kernel with the arguments packed in `packed`
-  const void* packed;
+  void (*call)(const void*);  // calls the kernel; given `self`
+  const void* self;
 };
 
 class Machine {
  public:
-  // Throws Fault for what the kernel or its launch does wrong; the block is then left unfinished.
+  // Throws Fault(launch) for what no device takes.
+  void check(const Launch& launch) const;
+  // Throws Fault for what the kernel does wrong; the block is then left unfinished.
   void run(const Launch& launch);
 
   void set_order(Order order, std::uint64_t seed) {
@@ -89,7 +91,6 @@ class Machine {
   };
   struct Unwind {};  // thrown in the threads of a block that is given up
 
-  void check(const Launch& launch) const;
   void prepare_threads(const Launch& launch);
   void run_block();
   void run_warps();

@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>  // both convert and compute under a host compiler
 #include <cuda_fp16.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <source_location>
@@ -13,7 +14,9 @@
 #include "kernels/cuda/platform.h"
 #include "kernels/simt/intrinsics.h"
 #include "kernels/simt/machine.h"
+#include "kernels/simt/stream.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): the names are CUDA's
 #undef __global__
 #undef __device__
 #undef __host__
@@ -49,8 +52,9 @@ T exchange(Primitive primitive, unsigned mask, T value, int operand, int width, 
   WarpCall call{primitive, mask, 0, operand, width, where};
   std::memcpy(&call.value, &value, sizeof(T));
   const std::uint64_t result = machine().wait_for_warp(call);
-  std::memcpy(&value, &result, sizeof(T));
-  return value;
+  std::array<std::byte, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), &result, sizeof(T));
+  return std::bit_cast<T>(bytes);
 }
 
 inline unsigned vote(Primitive primitive, unsigned mask, std::uint64_t value, std::source_location where) {
@@ -130,27 +134,27 @@ inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, SimtPlace where
 
 namespace tandem::TANDEM_GPU {
 
-// Runs the kernel to its end before it returns. Throws simt::Fault for what the kernel or its launch does wrong.
+// Queues one run of the kernel. Throws simt::Fault for a launch that no device takes; what the kernel itself does wrong
+// is thrown by what waits for the stream, at once for the null stream.
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t,
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             Arguments... arguments) {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...), "kernel arguments are copied byte by byte");
-  struct Packed {
-    void (*kernel)(Parameters...);
-    std::tuple<Parameters...> values;
+  const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
+  const auto with_launch = [=](auto&& use) {
+    const auto views = std::apply(
+        [](const auto&... value) {
+          return std::array<simt::Argument, sizeof...(Parameters)>{
+              simt::Argument{&value, sizeof value, std::is_pointer_v<std::remove_cvref_t<decltype(value)>>}...};
+        },
+        values);
+    const auto call = [&] { std::apply(kernel, values); };
+    use(simt::Launch{reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, views,
+                     [](const void* self) { (*static_cast<decltype(&call)>(self))(); }, &call});
   };
-  const Packed packed{kernel, {static_cast<Parameters>(arguments)...}};
-  const auto views = std::apply(
-      [](const auto&... value) {
-        return std::array<simt::Argument, sizeof...(Parameters)>{
-            simt::Argument{&value, sizeof value, std::is_pointer_v<std::remove_cvref_t<decltype(value)>>}...};
-      },
-      packed.values);
-  const auto call = [](const void* pointer) {
-    const auto& self = *static_cast<const Packed*>(pointer);
-    std::apply(self.kernel, self.values);
-  };
-  simt::machine().run({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, views, call, &packed});
+  with_launch([](const simt::Launch& shape) { simt::machine().check(shape); });
+  simt::enqueue(stream, [=] { with_launch([](const simt::Launch& shape) { simt::machine().run(shape); }); });
 }
 
 }  // namespace tandem::TANDEM_GPU
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)

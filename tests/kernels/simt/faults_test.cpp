@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/cuda/block.cuh"
+#include "kernels/cuda/graph.h"
 #include "kernels/simt/launches.h"
 #include "kernels/simt/sanitizer.h"
 #include "src/base/error.h"
@@ -270,6 +271,50 @@ TEST(SimtMemory, CopiesStayWithinOneAllocation) {
   EXPECT_THROW(copy_within(host, b.data(), 16, nullptr), Error);
   EXPECT_THROW(fill(a.data(), 0, 17, nullptr), Error);
   copy_to_device(a.data(), host, 16, nullptr);
+}
+
+TEST(SimtStream, WorkIsDoneWhenSomethingWaitsForIt) {
+  const DeviceMemory memory(4);
+  const Stream stream;
+  fill(memory.data(), 0, 4, stream.get());
+  int value = -1;
+  copy_to_host(&value, memory.data(), 4, stream.get());
+  EXPECT_EQ(value, -1);
+  stream.synchronize();
+  EXPECT_EQ(value, 0);
+}
+
+TEST(SimtStream, PinnedMemoryIsReadWhenTheCopyIsDone) {
+  const DeviceMemory memory(4);
+  const PinnedMemory pinned(4);
+  const Stream stream;
+  *pinned.as<int>() = 1;
+  copy_to_device(memory.data(), pinned.data(), 4, stream.get());
+  *pinned.as<int>() = 2;
+  int value = 0;
+  copy_to_host(&value, memory.data(), 4, stream.get());
+  stream.synchronize();
+  EXPECT_EQ(value, 2);
+}
+
+TEST(SimtStream, AFaultOfAKernelIsThrownByWhatWaitsForIt) {
+  const DeviceArray<int> out(1);
+  const Stream stream;
+  launch(divergent_kernel, dim3(3), dim3(32), 0, stream.get(), out.data());
+  EXPECT_THROW(stream.synchronize(), Fault);
+  EXPECT_NO_THROW(stream.synchronize());
+  launch(divergent_kernel, dim3(3), dim3(32), 0, stream.get(), out.data());
+  { const DeviceMemory freed(4); }  // waits too, and cannot throw
+  EXPECT_THROW(stream.synchronize(), Fault);
+}
+
+TEST(SimtStream, ARecordingTakesNeitherPageableCopiesNorAllocationsNorWaits) {
+  const DeviceMemory memory(4);
+  const Stream stream;
+  int value = 0;
+  EXPECT_THROW(Graph::record(stream, [&] { copy_to_device(memory.data(), &value, 4, stream.get()); }), Error);
+  EXPECT_THROW(Graph::record(stream, [] { const DeviceMemory more(4); }), Error);
+  EXPECT_THROW(Graph::record(stream, [&] { stream.synchronize(); }), Error);
 }
 
 }  // namespace

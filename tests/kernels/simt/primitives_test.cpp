@@ -251,8 +251,10 @@ TEST(Simt, HalvesOfTheToolkitAreThoseOfTheProject) {
     const auto pattern = static_cast<std::uint16_t>(bits);
     const float half = __half2float(std::bit_cast<__half>(pattern));
     const float brain = __bfloat162float(std::bit_cast<__nv_bfloat16>(pattern));
-    if (!std::isnan(half)) ASSERT_EQ(half, half_to_float(pattern)) << bits;
-    if (!std::isnan(brain)) ASSERT_EQ(brain, bf16_to_float(pattern)) << bits;
+    ASSERT_EQ(std::isnan(half), std::isnan(half_to_float(pattern))) << bits;
+    ASSERT_EQ(std::isnan(brain), std::isnan(bf16_to_float(pattern))) << bits;
+    ASSERT_TRUE(std::isnan(half) || half == half_to_float(pattern)) << bits;
+    ASSERT_TRUE(std::isnan(brain) || brain == bf16_to_float(pattern)) << bits;
   }
   std::mt19937 random(2);
   for (int i = 0; i < 100000; ++i) {
