@@ -78,7 +78,9 @@ void Session::open_models() {
   if (wants_chat && target_.template_text.empty()) {
     config_.options.refuse("prompt.chat", fmt::format("{} has no chat template; use false", target_.file->name()));
   }
-  if (wants_chat) template_ = make_chat_template(target_.template_text, target_.file->name());
+  if (wants_chat) {
+    template_ = make_chat_template(target_.template_text, target_.file->name(), template_setting(*target_.tokenizer));
+  }
 }
 
 void Session::pair_vocabularies() {
