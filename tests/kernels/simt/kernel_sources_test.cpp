@@ -27,8 +27,9 @@ TEST(KernelSources, FindsEveryKernelDefinition) {
 
 TEST(KernelSources, EveryKernelHasASeededFault) {
   std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/kernels/simt/faults.json");
+  const auto listing = nlohmann::json::parse(file);
   std::set<std::string> with_fault;
-  for (const auto& fault : nlohmann::json::parse(file).at("faults")) with_fault.insert(fault.at("kernel"));
+  for (const auto& fault : listing.at("faults")) with_fault.insert(fault.at("kernel"));
   for (const std::string& kernel : product_kernels()) EXPECT_TRUE(with_fault.contains(kernel)) << kernel;
 }
 
