@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -92,10 +93,18 @@ struct Mask {
 // gelu is the approximation by tanh: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016).
 enum class Activation : std::uint8_t { silu, gelu };
 
+// A device that a backend computes on, beside the host.
+struct Device {
+  std::string name;
+  double bytes_per_second;  // the peak of its memory; 0 where it does not tell
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // for reports, e.g. "cpu-avx512"
+  // Nothing where the host computes: then what the host's memory and threads give at best is the yardstick.
+  virtual std::optional<Device> device() const { return std::nullopt; }
   virtual int threads() const = 0;
   // The host's threads, free between ops: for work on weights before they are loaded.
   virtual ThreadPool& pool() = 0;

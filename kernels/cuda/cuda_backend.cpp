@@ -53,6 +53,10 @@ class CudaBackend final : public Backend {
       : pool_(pool), queue_(stream_, graphs_wanted()), staging_(stream_), prefill_(stream_) {}
 
   std::string_view name() const override { return kName; }
+  std::optional<Device> device() const override {
+    const DeviceInfo info = device_info();
+    return Device{info.name, static_cast<double>(info.bytes_per_second)};
+  }
   int threads() const override { return pool_.threads(); }
   ThreadPool& pool() override { return pool_; }
   KvType preferred_kv_type() const override { return KvType::f16; }
