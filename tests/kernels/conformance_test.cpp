@@ -18,7 +18,7 @@ struct Quantised {
 // How a backend rounds the inputs of a product.
 struct InputRule {
   int step = 0;             // inputs that share an int8 scale; 0 = they stay floats
-  bool short_sums = false;  // the scale is widened for sums of 16 bits (kernels/tested/activation.h)
+  bool short_sums = false;  // the scale is widened for sums of 16 bits (kernels/cpu/activation.h)
   double relative = 0;      // largest relative error of an input or weight that is rounded to fewer bits, both together
 };
 
