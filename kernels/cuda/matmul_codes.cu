@@ -6,10 +6,11 @@
 // rows at a time; the integer sums are exact, then scaled and added in float. With up to 16 rows a block keeps 8
 // accumulators a lane, with up to 64 rows 32.
 //
-// Bytes a row of weights: what the file has (Q4_K 0.578 a weight with the padding of a group), read once a pass whatever
-// its rows; activations 1.5 a value, from L1. By estimate 0.6 instructions a weight to unpack and 0.9 for each 8 rows
-// (float of the sum, scale, multiply-add), where an H200's memory leaves time for 4, and 8 reads of L1 for each 8 rows
-// and 1,024 weights besides 8 of the weights, where it leaves time for 28: memory sets the time up to 16 rows of Q4_K.
+// Bytes a row of weights: what the file has (Q4_K 0.578 a weight with the padding of a group), read once a pass
+// whatever its rows; activations 1.5 a value, from L1. By estimate 0.6 instructions a weight to unpack and 0.9 for each
+// 8 rows (float of the sum, scale, multiply-add), where an H200's memory leaves time for 4, and 8 reads of L1 for each
+// 8 rows and 1,024 weights besides 8 of the weights, where it leaves time for 28: memory sets the time up to 16 rows of
+// Q4_K.
 //
 // Lost, by estimate: weights unpacked to f16 and f16 tensor cores (2 instructions a pair of weights more, and sums
 // whose order the hardware does not tell, so that no emulation could have their bits); a kernel for each number of rows

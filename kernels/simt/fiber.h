@@ -24,6 +24,7 @@ class Fiber {
   struct Jump;
 
   std::byte* stack_;  // lowest usable byte; below it lies a page that faults
+  std::byte* top_;    // where the entry's frame begins
   void* context_ = nullptr;
   void* caller_ = nullptr;
   void (*entry_)(void*) = nullptr;

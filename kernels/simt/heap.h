@@ -18,6 +18,8 @@ class Heap {
     std::size_t bytes;
     RedZone before, behind;
 
+    bool intact() const { return before.intact() && behind.intact(); }
+    bool intact_nearby() const { return before.intact_at_end() && behind.intact_at_start(); }
     // Empty while both zones are as they were; else the place of the stray write. Restores the zones.
     std::string damage() const;
   };

@@ -199,19 +199,27 @@ void Machine::step(int warp) {
     const int thread = first + turns[turn];
     if (threads_[thread]->state == State::ready) run_slice(thread);
   }
+  // The whole zones, for writes further away: these name the warp only.
+  const auto intact = [](const Heap::Range& range) { return range.intact(); };
+  if (!shared_.intact() || !std::all_of(watched_.begin(), watched_.end(), intact)) {
+    report_damage(fmt::format("{}, threads {}..{}", place(), first, first + count - 1));
+  }
 }
 
 void Machine::run_slice(int thread) {
   running_ = thread;
   here.thread_index = threads_[thread]->index;
   threads_[thread]->fiber.resume();
-  std::string damage = shared_.damage();
-  for (std::size_t i = 0; i < watched_.size() && damage.empty(); ++i) damage = watched_[i].damage();
-  if (!damage.empty() && fault_ == nullptr) {
-    fault_ = std::make_exception_ptr(Fault(FaultKind::out_of_bounds, fmt::format("{}: {}", place(), damage)));
-  }
+  const auto nearby = [](const Heap::Range& range) { return range.intact_nearby(); };
+  if (!shared_.intact_nearby() || !std::all_of(watched_.begin(), watched_.end(), nearby)) report_damage(place());
   running_ = -1;
   if (fault_ != nullptr) std::rethrow_exception(fault_);
+}
+
+void Machine::report_damage(const std::string& place) {
+  std::string damage = shared_.damage();
+  for (std::size_t i = 0; i < watched_.size() && damage.empty(); ++i) damage = watched_[i].damage();
+  throw Fault(FaultKind::out_of_bounds, fmt::format("{}: {}", place, damage));
 }
 
 // Threads that have ended count as arrived, as on a device.

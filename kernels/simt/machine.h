@@ -101,6 +101,7 @@ class Machine {
   bool release_block();
   std::span<Thread* const> lanes_of(int warp) const;
   void run_slice(int thread);
+  [[noreturn]] void report_damage(const std::string& place);
   void give_up();
   bool all_done() const;
   std::string describe_wait() const;

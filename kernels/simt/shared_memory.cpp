@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -45,6 +46,16 @@ std::byte* SharedMemory::add(const void* key, const char* name, std::size_t byte
   std::memset(data, kFreshPattern, bytes);
   pieces_.push_back({key, name, data, bytes, RedZone(base), RedZone(data + bytes)});
   return data;
+}
+
+bool SharedMemory::intact() const {
+  return std::all_of(pieces_.begin(), pieces_.end(),
+                     [](const Piece& piece) { return piece.before.intact() && piece.behind.intact(); });
+}
+
+bool SharedMemory::intact_nearby() const {
+  return std::all_of(pieces_.begin(), pieces_.end(),
+                     [](const Piece& piece) { return piece.before.intact_at_end() && piece.behind.intact_at_start(); });
 }
 
 std::string SharedMemory::damage() const {

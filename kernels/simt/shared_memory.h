@@ -24,6 +24,8 @@ class SharedMemory {
   // Of the static pieces made so far.
   std::size_t static_bytes() const { return static_bytes_; }
 
+  bool intact() const;
+  bool intact_nearby() const;  // of the bytes next to each piece only
   // Empty while all red zones are as they were; else which piece was overrun and where.
   std::string damage() const;
 

@@ -6,7 +6,6 @@
 
 #include "kernels/registry.h"
 #include "src/base/yaml_tree.h"
-#include "src/engine/corpus_files.h"
 #include "src/sample/logprobs.h"
 #include "verify/verifier.h"
 

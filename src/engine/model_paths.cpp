@@ -50,4 +50,17 @@ std::string find_model(const std::string& value, const std::string& base_folder,
   fail(kind, "no file {}, tried {}", shown_text(value), joined_choices(tried));
 }
 
+std::string find_corpus(const std::string& value, const std::string& base_folder) {
+  if (value.empty() || value.find('\0') != std::string::npos) {
+    fail(ErrorKind::config, "expected files or folders, got {}", shown_text(value));
+  }
+  std::error_code error;
+  const fs::path path = fs::weakly_canonical(fs::path(base_folder) / value, error);
+  if (error || !fs::exists(path, error)) {
+    fail(ErrorKind::config, "no file or folder {}, tried {}{}", shown_text(value),
+         (error ? fs::path(base_folder) / value : path).string(), error ? " (" + error.message() + ")" : "");
+  }
+  return path.string();
+}
+
 }  // namespace tandem

@@ -191,7 +191,7 @@ std::string text_of(const std::vector<ChatSegment>& segments) {
 }
 
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<ChatSegment>& segments) {
-  const SpecialTokens control(tokenizer.vocabulary(), Spelled::control);
+  const SpecialTokens& control = tokenizer.control_tokens();
   std::vector<TokenId> ids;
   std::string run;  // plain text since the last control token of the template
   const auto encode_run = [&] {

@@ -162,6 +162,30 @@ TEST_F(CheckTest, ADifferenceNamesTokenAndMargin) {
   EXPECT_GT(*check.difference->margin, 0);
 }
 
+// A prompt past window and ring, whose continuations lie behind places that the ring no longer holds.
+TEST_F(CheckTest, ModelsWithSlidingWindowsPassPastTheirRings) {
+  TinyOptions sliding = small_options();
+  sliding.architecture = "gemma3";
+  write_pair(sliding);
+  std::mt19937_64 random(3);
+  prompt_ = random_tokens(random, 40);
+  for (int i = 0; i < 100; ++i) prompt_.push_back(prompt_[static_cast<std::size_t>(i)]);
+  for (const char* kind : {"ngram", "model", "hybrid"}) {
+    SCOPED_TRACE(kind);
+    const auto tested = session({std::string("draft.kind=") + kind, "target.context=256", "runtime.prefill_chunk=32"});
+    ASSERT_TRUE(tested->engine().cache().layer(0).ring);
+    ASSERT_LT(tested->engine().cache().layer(0).capacity, static_cast<int>(prompt_.size()));
+    const TextCheck greedy = text(*tested, options(), 0);
+    EXPECT_TRUE(greedy.passed());
+    EXPECT_EQ(greedy.tokens, 40);
+    const LawCheck check = law(*tested, options());
+    EXPECT_TRUE(check.passed()) << check.p_value << ", impossible " << check.impossible;
+    EXPECT_GE(check.cells, 20);
+  }
+  EXPECT_FALSE(
+      law(*session({"target.context=256", "runtime.prefill_chunk=32"}), mutant(Mistake::accepts_all)).passed());
+}
+
 TEST_F(CheckTest, CancellingEndsEitherCheck) {
   const auto tested = session({});
   const std::atomic<bool> cancel{true};

@@ -128,33 +128,33 @@ void Conformance::check_matmul(Backend& backend, const MatmulCase& c, bool with_
 }
 
 TEST_P(Conformance, MatmulOfEveryFormat) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const Format format : kAllFormats) {
     const int step = format_info(format).block_values;
     for (const int cols : sizes<int>({32, 64, 96, 256, 512, 576, 896, 1536, 4864}, {32, 96, 256, 512})) {
       if (cols % step != 0) continue;
       for (const int rows : {1, 3, 9}) {
-        check_matmul(*cpu, {format, rows, cols > 1000 ? 17 : 35, cols}, rows == 3);
+        check_matmul(*tested, {format, rows, cols > 1000 ? 17 : 35, cols}, rows == 3);
       }
     }
   }
 }
 
 TEST_P(Conformance, MatmulOfManyRowCounts) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const Format format : kAllFormats) {
     for (const int rows : sizes(first_numbers(65), {1, 8, 9, 16, 17, 64, 65})) {
-      check_matmul(*cpu, {format, rows, 5, 256}, true);
+      check_matmul(*tested, {format, rows, 5, 256}, true);
     }
-    for (const int rows : sizes<int>({130, 200}, {130})) check_matmul(*cpu, {format, rows, 5, 256}, true);
+    for (const int rows : sizes<int>({130, 200}, {130})) check_matmul(*tested, {format, rows, 5, 256}, true);
   }
 }
 
 TEST_P(Conformance, MatmulOfAnyNumberOfOutputs) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const Format format : kAllFormats) {
     for (const int outputs : sizes(first_numbers(65), {1, 15, 16, 17, 33})) {
-      check_matmul(*cpu, {format, 2, outputs, 256}, outputs % 2 == 0);
+      check_matmul(*tested, {format, 2, outputs, 256}, outputs % 2 == 0);
     }
   }
 }
@@ -197,28 +197,28 @@ constexpr struct {
 // All inputs, but at most five tiles of outputs: all tiles of a matrix run the same code on the same layout, and the
 // reference in double would take minutes for a whole head.
 TEST_P(Conformance, MatmulOfTheMatricesOfTheModels) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const auto& m : kModelMatrices) {
     SCOPED_TRACE(m.model);
     for (const int rows : sizes<int>({1, 2, 8}, {2})) {
-      check_matmul(*cpu, {m.format, rows, std::min(m.outputs, slow() ? 20 : 80), m.cols}, rows == 2);
+      check_matmul(*tested, {m.format, rows, std::min(m.outputs, slow() ? 20 : 80), m.cols}, rows == 2);
       if (HasFatalFailure()) return;
     }
   }
 }
 
 TEST_P(Conformance, FloatMatmulOfAnyWidth) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const Format format : {Format::f32, Format::f16, Format::bf16}) {
     for (const int cols : sizes(first_numbers(65), {1, 7, 8, 9, 33, 63, 64, 65})) {
-      check_matmul(*cpu, {format, 3, 18, cols}, false);
+      check_matmul(*tested, {format, 3, 18, cols}, false);
     }
-    for (const int cols : sizes<int>({255, 257, 577}, {577})) check_matmul(*cpu, {format, 3, 18, cols}, false);
+    for (const int cols : sizes<int>({255, 257, 577}, {577})) check_matmul(*tested, {format, 3, 18, cols}, false);
   }
 }
 
 TEST_P(Conformance, ProjectionsOfDifferentFamiliesShareOneInput) {
-  const auto cpu = backend();
+  const auto tested = backend();
   constexpr int kCols = 512, kRows = 5;
   auto x = random_values(kRows * kCols, 3);
   std::vector<std::vector<float>> together, apart;
@@ -226,27 +226,27 @@ TEST_P(Conformance, ProjectionsOfDifferentFamiliesShareOneInput) {
   std::vector<Projection> projections;
   int outputs = 40;
   for (const Format format : {Format::q4_k, Format::q8_0, Format::f16, Format::q6_k, Format::q5_0}) {
-    weights.push_back(load(*cpu, format, outputs, kCols, random_weight(format, outputs, kCols, outputs)));
+    weights.push_back(load(*tested, format, outputs, kCols, random_weight(format, outputs, kCols, outputs)));
     together.emplace_back(kRows * outputs, NAN);
     apart.emplace_back(kRows * outputs, NAN);
     projections.push_back({rows_of(together.back(), kRows, outputs), weights.back().get(), nullptr});
     const Projection alone{rows_of(apart.back(), kRows, outputs), weights.back().get(), nullptr};
-    cpu->matmul({&alone, 1}, rows_of(x, kRows, kCols));
+    tested->matmul({&alone, 1}, rows_of(x, kRows, kCols));
     outputs += 7;
   }
-  cpu->matmul(projections, rows_of(x, kRows, kCols));
+  tested->matmul(projections, rows_of(x, kRows, kCols));
   EXPECT_EQ(together, apart);
 }
 
 TEST_P(Conformance, BadInputsStayVisible) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const Format format : kAllFormats) {
     auto x = random_values(2 * 256, 9);
     x[256 + 40] = NAN;
     std::vector<float> out(2 * 20);
-    const auto weight = load(*cpu, format, 20, 256, random_weight(format, 20, 256, 1));
+    const auto weight = load(*tested, format, 20, 256, random_weight(format, 20, 256, 1));
     const Projection p{rows_of(out, 2, 20), weight.get(), nullptr};
-    cpu->matmul({&p, 1}, rows_of(x, 2, 256));
+    tested->matmul({&p, 1}, rows_of(x, 2, 256));
     for (int n = 0; n < 20; ++n) {
       EXPECT_TRUE(std::isfinite(out[n])) << format_info(format).name;
       EXPECT_FALSE(std::isfinite(out[20 + n])) << format_info(format).name;
@@ -255,27 +255,28 @@ TEST_P(Conformance, BadInputsStayVisible) {
 }
 
 TEST_P(Conformance, ZeroInputsGiveTheBias) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const Format format : kAllFormats) {
     std::vector<float> x(512, 0.f), out(40, NAN);
     const auto bias_values = random_values(20, 4);
-    const auto weight = load(*cpu, format, 20, 256, random_weight(format, 20, 256, 1));
-    const auto bias = load_vector(*cpu, bias_values);
+    const auto weight = load(*tested, format, 20, 256, random_weight(format, 20, 256, 1));
+    const auto bias = load_vector(*tested, bias_values);
     const Projection p{rows_of(out, 2, 20), weight.get(), bias.get()};
-    cpu->matmul({&p, 1}, rows_of(x, 2, 256));
+    tested->matmul({&p, 1}, rows_of(x, 2, 256));
     for (int i = 0; i < 40; ++i) EXPECT_EQ(out[i], bias_values[i % 20]) << format_info(format).name;
   }
 }
 
 TEST_P(Conformance, EmbedDecodesRowsExactly) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const Format format : kAllFormats) {
     const auto data = random_weight(format, 50, 256, 2);
     for (const WeightUse use : {WeightUse::lookup, WeightUse::both}) {
       const std::vector<TokenId> tokens{0, 49, 7, 7};
       std::vector<float> got(4 * 256), want(4 * 256);
-      const auto weight = load(*cpu, format, 50, 256, data, use), plain = load(*reference_, format, 50, 256, data, use);
-      cpu->embed(rows_of(got, 4, 256), *weight, tokens);
+      const auto weight = load(*tested, format, 50, 256, data, use),
+                 plain = load(*reference_, format, 50, 256, data, use);
+      tested->embed(rows_of(got, 4, 256), *weight, tokens);
       reference_->embed(rows_of(want, 4, 256), *plain, tokens);
       EXPECT_EQ(got, want) << format_info(format).name;
     }
@@ -283,13 +284,13 @@ TEST_P(Conformance, EmbedDecodesRowsExactly) {
 }
 
 TEST_P(Conformance, RmsNorm) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const int cols : widths({576, 640, 896, 1536, 4863})) {
     for (const int rows : {1, 2, 33}) {
       auto x = random_values(static_cast<std::size_t>(rows) * cols, cols);
       const auto gain = random_values(cols, 3);
       std::vector<float> got(x.size()), want(x.size());
-      cpu->rms_norm(rows_of(got, rows, cols), rows_of(x, rows, cols), *load_vector(*cpu, gain), 1e-6f);
+      tested->rms_norm(rows_of(got, rows, cols), rows_of(x, rows, cols), *load_vector(*tested, gain), 1e-6f);
       reference_->rms_norm(rows_of(want, rows, cols), rows_of(x, rows, cols), *load_vector(*reference_, gain), 1e-6f);
       // The sum has cols positive terms, so its relative error is below (cols / 16 + 6) eps, half of it after the root.
       const float relative = (static_cast<float>(cols) / 32 + 8) * kEpsilon;
@@ -299,7 +300,7 @@ TEST_P(Conformance, RmsNorm) {
 }
 
 TEST_P(Conformance, RopeOfBothStyles) {
-  const auto cpu = backend();
+  const auto tested = backend();
   constexpr int kHeadDim = 20, kDims = 12, kHeads = 3, kPositions = 9;
   std::vector<float> cos(kPositions * kDims / 2), sin(cos.size());
   for (std::size_t i = 0; i < cos.size(); ++i) cos[i] = std::cos(0.1f * i), sin[i] = std::sin(0.1f * i);
@@ -308,7 +309,7 @@ TEST_P(Conformance, RopeOfBothStyles) {
     const std::vector<Position> positions{8, 0, 3, 3};
     auto got = random_values(4 * kHeads * kHeadDim, 6), want = got;
     const auto before = got;
-    cpu->rope(rows_of(got, 4, kHeads * kHeadDim), kHeadDim, positions, table);
+    tested->rope(rows_of(got, 4, kHeads * kHeadDim), kHeadDim, positions, table);
     reference_->rope(rows_of(want, 4, kHeads * kHeadDim), kHeadDim, positions, table);
     EXPECT_NE(got, before);
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -319,7 +320,7 @@ TEST_P(Conformance, RopeOfBothStyles) {
 }
 
 TEST_P(Conformance, GatedAndAdd) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const int cols : widths({100, 2048, 4864, 8960})) {
     for (const int rows : {1, 7}) {
       auto gate = random_values(static_cast<std::size_t>(rows) * cols, 1), up = random_values(gate.size(), 2);
@@ -327,7 +328,7 @@ TEST_P(Conformance, GatedAndAdd) {
       gate.back() = 300.f;
       std::vector<float> got(gate.size()), want(gate.size());
       for (const Activation activation : {Activation::silu, Activation::gelu}) {
-        cpu->gated(rows_of(got, rows, cols), rows_of(gate, rows, cols), rows_of(up, rows, cols), activation);
+        tested->gated(rows_of(got, rows, cols), rows_of(gate, rows, cols), rows_of(up, rows, cols), activation);
         reference_->gated(rows_of(want, rows, cols), rows_of(gate, rows, cols), rows_of(up, rows, cols), activation);
         for (std::size_t i = 0; i < gate.size(); ++i) {
           // exp within 2 ulp, then a sum, a division and a product; that of gelu has an argument of three roundings,
@@ -338,14 +339,14 @@ TEST_P(Conformance, GatedAndAdd) {
         }
       }
       auto y = gate;
-      cpu->add(rows_of(y, rows, cols), rows_of(up, rows, cols));
+      tested->add(rows_of(y, rows, cols), rows_of(up, rows, cols));
       for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], gate[i] + up[i]);
     }
   }
 }
 
 TEST_P(Conformance, ScaleAndSoftCap) {
-  const auto cpu = backend();
+  const auto tested = backend();
   for (const int cols : widths({100, 640, 8960})) {
     for (const int rows : {1, 7}) {
       auto x = random_values(static_cast<std::size_t>(rows) * cols, 1);
@@ -353,10 +354,10 @@ TEST_P(Conformance, ScaleAndSoftCap) {
       x[0] = -1e4f;
       x.back() = 1e4f;
       auto scaled = x;
-      cpu->scale(rows_of(scaled, rows, cols), 25.298221f);
+      tested->scale(rows_of(scaled, rows, cols), 25.298221f);
       for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(scaled[i], x[i] * 25.298221f);
       auto got = x, want = x;
-      cpu->soft_cap(rows_of(got, rows, cols), 30);
+      tested->soft_cap(rows_of(got, rows, cols), 30);
       reference_->soft_cap(rows_of(want, rows, cols), 30);
       // tanh = 1 - 2 / (exp + 1): what the exponential loses counts at most half, and all terms are below 2.
       for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(got[i], want[i], 8 * kEpsilon * 30) << x[i];
@@ -365,16 +366,16 @@ TEST_P(Conformance, ScaleAndSoftCap) {
 }
 
 TEST_P(Conformance, GatherRows) {
-  const auto cpu = backend();
+  const auto tested = backend();
   auto x = random_values(5 * 33, 1);
   std::vector<float> got(3 * 33), want(3 * 33);
   const std::vector<int> rows{4, 0, 4};
-  cpu->gather_rows(rows_of(got, 3, 33), rows_of(x, 5, 33), rows);
+  tested->gather_rows(rows_of(got, 3, 33), rows_of(x, 5, 33), rows);
   reference_->gather_rows(rows_of(want, 3, 33), rows_of(x, 5, 33), rows);
   EXPECT_EQ(got, want);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Conformance, testing::ValuesIn(all_backends()), backend_test_name);
+INSTANTIATE_TEST_SUITE_P(Backends, Conformance, testing::ValuesIn(all_backends()), backend_test_name);
 
 }  // namespace
 }  // namespace tandem::test

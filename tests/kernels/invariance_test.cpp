@@ -28,11 +28,11 @@ TEST_P(Invariance, MatmulRowsEqualTheRowAlone) {
     std::vector<float> alone(rows_in_all * kOutputs, NAN);
     for (const int threads : thread_counts()) {
       ThreadPool pool(threads);
-      const auto cpu = make(pool);
-      const auto weight = load(*cpu, format, kOutputs, kCols, data);
+      const auto tested = make(pool);
+      const auto weight = load(*tested, format, kOutputs, kCols, data);
       const auto run = [&](std::vector<float>& out, int first, int rows) {
         const Projection p{rows_of(out, rows_in_all, kOutputs).slice(first, rows), weight.get(), nullptr};
-        cpu->matmul({&p, 1}, rows_of(x, rows_in_all, kCols).slice(first, rows));
+        tested->matmul({&p, 1}, rows_of(x, rows_in_all, kCols).slice(first, rows));
       };
       if (threads == 1) {
         for (int i = 0; i < rows_in_all; ++i) run(alone, i, 1);
@@ -51,16 +51,16 @@ TEST_P(Invariance, MatmulRowsEqualTheRowAlone) {
 TEST_P(Invariance, MatmulRowsDoNotSeeTheirNeighbours) {
   constexpr int kCols = 256, kOutputs = 16, kRows = 20;
   ThreadPool pool(2);
-  const auto cpu = make(pool);
+  const auto tested = make(pool);
   for (const Format format : kAllFormats) {
-    const auto weight = load(*cpu, format, kOutputs, kCols, random_weight(format, kOutputs, kCols, 5));
+    const auto weight = load(*tested, format, kOutputs, kCols, random_weight(format, kOutputs, kCols, 5));
     auto x = random_values(kRows * kCols, 3), other = random_values(kRows * kCols, 4);
     std::copy_n(x.begin() + 7 * kCols, kCols, other.begin() + 13 * kCols);
     std::vector<float> a(kRows * kOutputs), b(kRows * kOutputs);
     const Projection pa{rows_of(a, kRows, kOutputs), weight.get(), nullptr},
         pb{rows_of(b, kRows, kOutputs), weight.get(), nullptr};
-    cpu->matmul({&pa, 1}, rows_of(x, kRows, kCols));
-    cpu->matmul({&pb, 1}, rows_of(other, kRows, kCols));
+    tested->matmul({&pa, 1}, rows_of(x, kRows, kCols));
+    tested->matmul({&pb, 1}, rows_of(other, kRows, kCols));
     EXPECT_EQ(std::memcmp(a.data() + 7 * kOutputs, b.data() + 13 * kOutputs, sizeof(float) * kOutputs), 0)
         << format_info(format).name;
   }
@@ -74,19 +74,19 @@ TEST_P(Invariance, RowOpsEqualTheRowAlone) {
   std::vector<std::vector<float>> alone(kOps, std::vector<float>(kRows * kCols));
   for (const int threads : thread_counts()) {
     ThreadPool pool(threads);
-    const auto cpu = make(pool);
-    const auto gain = load_vector(*cpu, gain_values);
+    const auto tested = make(pool);
+    const auto gain = load_vector(*tested, gain_values);
     auto x = source, up = other;
     const auto run = [&](std::vector<std::vector<float>>& out, int first, int rows) {
       const Rows in = rows_of(x, kRows, kCols).slice(first, rows), u = rows_of(up, kRows, kCols).slice(first, rows);
-      cpu->rms_norm(rows_of(out[0], kRows, kCols).slice(first, rows), in, *gain, 1e-6f);
-      cpu->gated(rows_of(out[1], kRows, kCols).slice(first, rows), in, u, Activation::silu);
+      tested->rms_norm(rows_of(out[0], kRows, kCols).slice(first, rows), in, *gain, 1e-6f);
+      tested->gated(rows_of(out[1], kRows, kCols).slice(first, rows), in, u, Activation::silu);
       out[2] = source;
-      cpu->add(rows_of(out[2], kRows, kCols).slice(first, rows), u);
-      cpu->gated(rows_of(out[3], kRows, kCols).slice(first, rows), in, u, Activation::gelu);
+      tested->add(rows_of(out[2], kRows, kCols).slice(first, rows), u);
+      tested->gated(rows_of(out[3], kRows, kCols).slice(first, rows), in, u, Activation::gelu);
       out[4] = out[5] = source;
-      cpu->scale(rows_of(out[4], kRows, kCols).slice(first, rows), 25.3f);
-      cpu->soft_cap(rows_of(out[5], kRows, kCols).slice(first, rows), 2);
+      tested->scale(rows_of(out[4], kRows, kCols).slice(first, rows), 25.3f);
+      tested->soft_cap(rows_of(out[5], kRows, kCols).slice(first, rows), 2);
     };
     if (threads == 1) {
       std::vector<std::vector<float>> one(kOps, std::vector<float>(kRows * kCols));
@@ -109,22 +109,22 @@ TEST_P(Invariance, RowOpsEqualTheRowAlone) {
 TEST_P(Invariance, AddWithNormGivesTheBitsOfItsParts) {
   for (const int threads : thread_counts()) {
     ThreadPool pool(threads);
-    const auto cpu = make(pool);
+    const auto tested = make(pool);
     for (const int cols : {1, 17, 65, 896, 1536}) {
-      const auto gain = load_vector(*cpu, random_values(cols, 3));
+      const auto gain = load_vector(*tested, random_values(cols, 3));
       for (const int rows : {1, 2, 9, 64}) {
         auto x = random_values(static_cast<std::size_t>(rows) * cols, 1), hidden = random_values(x.size(), 2),
              parts_hidden = hidden;
         std::vector<float> out(x.size(), NAN), parts = out;
         const Rows parts_sum = rows_of(parts_hidden, rows, cols), sum = rows_of(hidden, rows, cols);
-        cpu->Backend::add_rms_norm(rows_of(parts, rows, cols), parts_sum, rows_of(x, rows, cols), *gain, 1e-6f);
-        cpu->add_rms_norm(rows_of(out, rows, cols), sum, rows_of(x, rows, cols), *gain, 1e-6f);
+        tested->Backend::add_rms_norm(rows_of(parts, rows, cols), parts_sum, rows_of(x, rows, cols), *gain, 1e-6f);
+        tested->add_rms_norm(rows_of(out, rows, cols), sum, rows_of(x, rows, cols), *gain, 1e-6f);
         ASSERT_EQ(std::memcmp(out.data(), parts.data(), sizeof(float) * out.size()), 0) << rows << " x " << cols;
         ASSERT_EQ(std::memcmp(hidden.data(), parts_hidden.data(), sizeof(float) * out.size()), 0);
 
         const auto again = random_values(x.size(), 2);
         std::copy(again.begin(), again.end(), hidden.begin());
-        cpu->add_rms_norm(rows_of(x, rows, cols), sum, rows_of(x, rows, cols), *gain, 1e-6f);  // in place
+        tested->add_rms_norm(rows_of(x, rows, cols), sum, rows_of(x, rows, cols), *gain, 1e-6f);  // in place
         ASSERT_EQ(std::memcmp(x.data(), parts.data(), sizeof(float) * out.size()), 0) << rows << " x " << cols;
       }
     }
@@ -136,14 +136,14 @@ TEST_P(Invariance, GatedMatmulGivesTheBitsOfItsParts) {
   auto x = random_values(kMaxRows * kCols, 3);
   for (const int threads : thread_counts()) {
     ThreadPool pool(threads);
-    const auto cpu = make(pool);
+    const auto tested = make(pool);
     for (const Format format : kAllFormats) {
       // Fewer tiles than threads, a last tile that is not full, and gate and up of different families.
       const Format other = format == Format::q4_k ? Format::q8_0 : format;
       for (const int outputs : sizes<int>({5, 35, 200}, {5, 35})) {
-        const auto gate = load(*cpu, format, outputs, kCols, random_weight(format, outputs, kCols, 5)),
-                   up = load(*cpu, other, outputs, kCols, random_weight(other, outputs, kCols, 6));
-        const auto bias = load_vector(*cpu, random_values(outputs, 7));
+        const auto gate = load(*tested, format, outputs, kCols, random_weight(format, outputs, kCols, 5)),
+                   up = load(*tested, other, outputs, kCols, random_weight(other, outputs, kCols, 6));
+        const auto bias = load_vector(*tested, random_values(outputs, 7));
         for (const int rows : sizes<int>({1, 2, 7, 8, 64, kMaxRows}, {1, 8, 33, 65})) {
           if (rows > 8 && threads > 2) continue;
           std::vector<float> parts(static_cast<std::size_t>(rows) * outputs, NAN), fused = parts, up_out = parts;
@@ -153,10 +153,10 @@ TEST_P(Invariance, GatedMatmulGivesTheBitsOfItsParts) {
           };
           const Activation activation = rows % 2 == 0 ? Activation::silu : Activation::gelu;
           run(parts, [&](const Projection& g, const Projection& u, Rows in) {
-            cpu->Backend::gated_matmul(g, u, in, activation);
+            tested->Backend::gated_matmul(g, u, in, activation);
           });
           run(fused,
-              [&](const Projection& g, const Projection& u, Rows in) { cpu->gated_matmul(g, u, in, activation); });
+              [&](const Projection& g, const Projection& u, Rows in) { tested->gated_matmul(g, u, in, activation); });
           ASSERT_EQ(std::memcmp(fused.data(), parts.data(), sizeof(float) * parts.size()), 0)
               << format_info(format).name << " [" << outputs << "], " << rows << " rows, " << threads << " threads";
         }
@@ -165,7 +165,7 @@ TEST_P(Invariance, GatedMatmulGivesTheBitsOfItsParts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Invariance, testing::ValuesIn(all_backends()), backend_test_name);
+INSTANTIATE_TEST_SUITE_P(Backends, Invariance, testing::ValuesIn(all_backends()), backend_test_name);
 
 }  // namespace
 }  // namespace tandem::test

@@ -14,7 +14,7 @@
 namespace tandem::test {
 namespace {
 
-ModelSpec spec_of(TinyOptions options) {
+ModelSpec spec_of(const TinyOptions& options) {
   TempDir folder;
   return read_model_spec(*GgufFile::open(write_tiny_model(folder, "tiny.gguf", options)));
 }

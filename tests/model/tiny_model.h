@@ -193,9 +193,12 @@ inline void add_tiny_vocabulary(GgufBuilder& out, const TinyOptions& o) {
   for (const TokenType type : v.types) types.push_back(static_cast<std::int32_t>(type));
   out.set("tokenizer.ggml.model", v.model).set("tokenizer.ggml.pre", v.pre).set("tokenizer.ggml.tokens", v.tokens);
   out.set("tokenizer.ggml.token_type", types).set("tokenizer.ggml.merges", v.merges);
+  if (!v.scores.empty()) out.set("tokenizer.ggml.scores", v.scores);
   out.set("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(*v.bos));
   out.set("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(*v.eos));
-  out.set("tokenizer.ggml.add_bos_token", false);
+  out.set("tokenizer.ggml.add_bos_token", v.add_bos);
+  if (v.eot) out.set("tokenizer.ggml.eot_token_id", static_cast<std::uint32_t>(*v.eot));
+  if (v.eom) out.set("tokenizer.ggml.eom_token_id", static_cast<std::uint32_t>(*v.eom));
   if (!o.chat_template.empty()) out.set("tokenizer.chat_template", o.chat_template);
 }
 

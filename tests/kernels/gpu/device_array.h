@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/memory.h"
@@ -59,13 +61,18 @@ auto in_every_order(Body&& body) {
 #endif
 }
 
-// Skips the test where this build's device code cannot run.
+// A test with a stream; skipped where this build's device code cannot run.
 class DeviceTest : public testing::Test {
  protected:
   void SetUp() override {
     std::string why;
     if (!TANDEM_GPU::device_present(why)) GTEST_SKIP() << why;
+    stream_.emplace();
   }
+  const TANDEM_GPU::Stream& stream() const { return *stream_; }
+
+ private:
+  std::optional<TANDEM_GPU::Stream> stream_;
 };
 
 }  // namespace tandem::test

@@ -40,13 +40,10 @@ struct Matrix {
 constexpr std::array<int, 3> kShapes[] = {
     {1, 1, 8}, {5, 24, 40}, {65, 16, 256}, {16, 33, 1000}};  // rows, outputs, cols
 
-class GemmTest : public DeviceTest {
- protected:
-  Stream stream_;
-};
+using GemmTest = DeviceTest;
 
 TEST_F(GemmTest, IsWithinTheRoundingOfItsSum) {
-  Gemm gemm(stream_.get());
+  Gemm gemm(stream().get());
   for (const Element element : {Element::f32, Element::f16, Element::bf16}) {
     for (const auto& [rows, outputs, cols] : kShapes) {
       for (const bool add : {false, true}) {
@@ -57,7 +54,7 @@ TEST_F(GemmTest, IsWithinTheRoundingOfItsSum) {
         const DeviceArray<float> out(before);
         gemm.run({out.data(), device_x.data(), device_w.data(), rows, outputs, cols, out_stride, stride, stride,
                   element, add});
-        stream_.synchronize();
+        stream().synchronize();
         const auto got = out.read();
         for (int i = 0; i < rows; ++i) {
           for (int n = 0; n < out_stride; ++n) {

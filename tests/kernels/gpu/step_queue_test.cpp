@@ -16,30 +16,29 @@ class StepQueueTest : public DeviceTest {
     queue.add(&TANDEM_GPU::scale, Rows{x.data(), 1, 40, 40}, factor);
     queue.add(&TANDEM_GPU::add, Rows{y.data(), 1, 40, 40}, Rows{x.data(), 1, 40, 40});
   }
-  Stream stream_;
 };
 
 TEST_F(StepQueueTest, NothingRunsBeforeTheFlushAndThenAllInOrder) {
-  StepQueue queue(stream_, true);
+  StepQueue queue(stream(), true);
   const DeviceArray<float> x(std::vector<float>(40, 3)), y(std::vector<float>(40, 1));
   queue_step(queue, x, y, 2);
   EXPECT_FALSE(queue.empty());
   EXPECT_EQ(y.read(), std::vector<float>(40, 1));
   queue.flush();
-  stream_.synchronize();
+  stream().synchronize();
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(y.read(), std::vector<float>(40, 7));
 }
 
 TEST_F(StepQueueTest, AStepThatComesAgainIsReplayedWithTheSameResults) {
   for (const bool graphs : {false, true}) {
-    StepQueue queue(stream_, graphs);
+    StepQueue queue(stream(), graphs);
     const DeviceArray<float> x(std::vector<float>(40, 1)), y(std::vector<float>(40, 0));
     float want = 0, value = 1;
     for (int step = 0; step < 5; ++step) {
       queue_step(queue, x, y, 2);
       queue.flush();
-      stream_.synchronize();
+      stream().synchronize();
       want += value *= 2;
       EXPECT_EQ(y.read(), std::vector<float>(40, want)) << "step " << step;
     }
@@ -48,13 +47,13 @@ TEST_F(StepQueueTest, AStepThatComesAgainIsReplayedWithTheSameResults) {
 }
 
 TEST_F(StepQueueTest, AnotherArgumentIsAnotherStep) {
-  StepQueue queue(stream_, true);
+  StepQueue queue(stream(), true);
   const DeviceArray<float> x(std::vector<float>(40, 1)), y(std::vector<float>(40, 0));
   float want = 0, value = 1;
   for (const float factor : {2.f, 3.f, 2.f, 3.f, 5.f, 2.f}) {
     queue_step(queue, x, y, factor);
     queue.flush();
-    stream_.synchronize();
+    stream().synchronize();
     want += value *= factor;
     EXPECT_EQ(y.read(), std::vector<float>(40, want)) << "factor " << factor;
   }
@@ -63,7 +62,7 @@ TEST_F(StepQueueTest, AnotherArgumentIsAnotherStep) {
 
 // More kinds of steps than graphs are kept: the oldest go, and come back right.
 TEST_F(StepQueueTest, OldStepsAreForgotten) {
-  StepQueue queue(stream_, true);
+  StepQueue queue(stream(), true);
   const DeviceArray<float> x(std::vector<float>(40, 1)), y(std::vector<float>(40, 0));
   for (int round = 0; round < 3; ++round) {
     for (int kind = 0; kind < 70; ++kind) {
@@ -73,7 +72,7 @@ TEST_F(StepQueueTest, OldStepsAreForgotten) {
         queue.add(&TANDEM_GPU::scale, Rows{x.data(), 1, 40, 40}, 0.f);
         queue.add(&TANDEM_GPU::add, Rows{x.data(), 1, 40, 40}, Rows{fresh.data(), 1, 40, 40});
         queue.flush();
-        stream_.synchronize();
+        stream().synchronize();
         ASSERT_EQ(x.read(), std::vector<float>(40, 1)) << kind;
       }
     }

@@ -77,20 +77,17 @@ std::vector<std::vector<float>> awkward_rows(int vocabulary) {
   return rows;
 }
 
-class Vocabulary : public DeviceTest {
- protected:
-  Stream stream_;
-};
+using Vocabulary = DeviceTest;
 
 TEST_F(Vocabulary, ArgmaxIsTheFirstOfTheRanking) {
   for (const int vocabulary : {1, 2, 31, 33, 1000}) {
     const DeviceLogits logits(awkward_rows(vocabulary));
     const int rows = static_cast<int>(logits.rows.size());
-    VocabularyOps ops(rows, vocabulary, false, stream_.get());
+    VocabularyOps ops(rows, vocabulary, false, stream().get());
     const auto ids = in_every_order([&] {
       DeviceArray<TokenId> out(rows);
       ops.argmax(out.data(), logits.view());
-      stream_.synchronize();
+      stream().synchronize();
       return out.read();
     });
     for (int r = 0; r < rows; ++r) {
@@ -104,13 +101,13 @@ TEST_F(Vocabulary, TopKIsTheFrontOfTheRanking) {
   for (const int vocabulary : {1, 7, 257, 2500}) {
     const DeviceLogits logits(awkward_rows(vocabulary));
     const int rows = static_cast<int>(logits.rows.size());
-    VocabularyOps ops(rows, vocabulary, false, stream_.get());
+    VocabularyOps ops(rows, vocabulary, false, stream().get());
     for (const int k : {1, 2, 40, 256}) {
       const auto picked = in_every_order([&] {
         DeviceArray<TokenId> ids(static_cast<std::size_t>(rows) * k);
         DeviceArray<float> values(static_cast<std::size_t>(rows) * k);
         ops.top_k(ids.data(), values.data(), logits.view(), k);
-        stream_.synchronize();
+        stream().synchronize();
         return std::pair(ids.read(), values.read());
       });
       for (int r = 0; r < rows; ++r) {
@@ -137,12 +134,12 @@ TEST_F(Vocabulary, MaskedTokensAreNeverChosen) {
     for (auto& row : masked) row[token] = may ? row[token] : -kInfinity;
   }
   const DeviceArray<std::uint32_t> bits(usable);
-  VocabularyOps ops(2, kVocabulary, true, stream_.get());
+  VocabularyOps ops(2, kVocabulary, true, stream().get());
   DeviceArray<TokenId> best(2), top(2 * 5);
   DeviceArray<float> values(2 * 5);
   ops.argmax(best.data(), logits.view(bits.data()));
   ops.top_k(top.data(), values.data(), logits.view(bits.data()), 5);
-  stream_.synchronize();
+  stream().synchronize();
   for (int r = 0; r < 2; ++r) {
     const auto order = ranked(masked[r]);
     EXPECT_EQ(best.read()[r], order[0]);
@@ -152,7 +149,7 @@ TEST_F(Vocabulary, MaskedTokensAreNeverChosen) {
   for (const DrawParams& params : {DrawParams{5.0}, DrawParams{5.0, 0, 0.99}, DrawParams{5.0, 200}}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       ops.draw(best.data(), logits.view(bits.data()), params, {seed, 0}, positions.data());
-      stream_.synchronize();
+      stream().synchronize();
       for (const TokenId id : best.read()) EXPECT_TRUE(usable[id / 32] >> id % 32 & 1) << id;
     }
   }
@@ -209,7 +206,7 @@ TEST_F(Vocabulary, DrawsAreThoseOfTheHost) {
     const DeviceLogits logits(rows);
     for (const DrawParams& params : all) {
       for (const Noise& noise : {Noise{1, 0}, Noise{0xfeedfacecafebeef, 3}}) {
-        const auto ids = device_draw(logits, params, noise, positions, stream_);
+        const auto ids = device_draw(logits, params, noise, positions, stream());
         for (std::size_t r = 0; r < rows.size(); ++r) {
           EXPECT_EQ(ids[r], host_draw(rows[r], params, noise, positions[r]))
               << "row " << r << " of " << vocabulary << ", temperature " << params.temperature << " top_k "
@@ -223,10 +220,10 @@ TEST_F(Vocabulary, DrawsAreThoseOfTheHost) {
 TEST_F(Vocabulary, DrawsOfARowDoNotDependOnTheOtherRows) {
   const DeviceLogits all({random_row(900, 1), random_row(900, 2), random_row(900, 3)});
   for (const DrawParams& params : {DrawParams{1.0}, DrawParams{1.0, 20, 0.9}, DrawParams{1.0, 0, 0.9}}) {
-    const auto together = device_draw(all, params, {5, 0}, {10, 11, 12}, stream_);
+    const auto together = device_draw(all, params, {5, 0}, {10, 11, 12}, stream());
     for (unsigned r = 0; r < 3; ++r) {
       const DeviceLogits alone({all.rows[r]});
-      EXPECT_EQ(device_draw(alone, params, {5, 0}, {10 + r}, stream_)[0], together[r]);
+      EXPECT_EQ(device_draw(alone, params, {5, 0}, {10 + r}, stream())[0], together[r]);
     }
   }
 }
@@ -234,7 +231,7 @@ TEST_F(Vocabulary, DrawsOfARowDoNotDependOnTheOtherRows) {
 TEST_F(Vocabulary, RowsWithoutAUsableLogitDrawNothing) {
   const DeviceLogits logits({std::vector<float>(50, NAN), random_row(50, 2)});
   for (const DrawParams& params : {DrawParams{1.0}, DrawParams{1.0, 20, 0.9}, DrawParams{1.0, 0, 0.9}}) {
-    const auto ids = device_draw(logits, params, {5, 0}, {1, 2}, stream_);
+    const auto ids = device_draw(logits, params, {5, 0}, {1, 2}, stream());
     EXPECT_EQ(ids[0], -1);
     EXPECT_GE(ids[1], 0);
   }
@@ -246,8 +243,8 @@ TEST_F(Vocabulary, GatherTakesTheTokensNamed) {
   const std::vector<TokenId> tokens{99, 0, 5, 5, 42};
   const DeviceArray<TokenId> ids(tokens);
   DeviceArray<float> out(tokens.size());
-  gather_logits(out.data(), logits.data(), ids.data(), static_cast<int>(tokens.size()), stream_.get());
-  stream_.synchronize();
+  gather_logits(out.data(), logits.data(), ids.data(), static_cast<int>(tokens.size()), stream().get());
+  stream().synchronize();
   for (std::size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(out.read()[i], row[tokens[i]]);
 }
 
@@ -259,7 +256,7 @@ TEST_F(Vocabulary, CompactionKeepsWhatIsAboveTheBarInOrder) {
   DeviceArray<TokenId> ids(row.size());
   DeviceArray<float> values(row.size());
   for (const float bar : {2.5f, -kInfinity, kInfinity}) {
-    const int count = compact_above(ids.data(), values.data(), logits.data(), 1000, bar, stream_.get());
+    const int count = compact_above(ids.data(), values.data(), logits.data(), 1000, bar, stream().get());
     std::vector<TokenId> want;
     for (TokenId id = 0; id < 1000; ++id) {
       if (row[id] > bar) want.push_back(id);
