@@ -28,9 +28,6 @@ struct Arguments {
   bool reference = false, json = false;
 };
 
-// Share of the multiply peak that a kernel can reach beside scales, sums and broadcasts of its inputs.
-constexpr double kReachablePeak = 0.72;
-
 nlohmann::ordered_json attention_json(Transformer& transformer, const Arguments& a) {
   std::vector<KvType> types{KvType::f16};
   if (stores_heads(KvType::q8_0, transformer.spec().head_dim)) types.push_back(KvType::q8_0);
@@ -64,26 +61,6 @@ int refresh(const Arguments& a, const ModelFile& model, const Transformer& trans
 nlohmann::ordered_json optional_json(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
-
-// What no pass beats: what the host's memory and multiplier were measured to give, or the peak of a device's memory.
-struct Yardstick {
-  std::optional<Device> device;
-  std::optional<double> reading, multiplies;  // of the host, a second
-
-  std::optional<double> memory() const {
-    if (!device) return reading;
-    return device->bytes_per_second > 0 ? std::optional(device->bytes_per_second) : std::nullopt;
-  }
-  // Of these weights.
-  std::optional<double> memory_seconds(std::size_t bytes) const {
-    const std::optional<double> rate = memory();
-    return rate ? std::optional(static_cast<double>(bytes) / *rate) : std::nullopt;
-  }
-  std::optional<double> seconds(std::size_t bytes, double macs) const {
-    const std::optional<double> read = memory_seconds(bytes);
-    return read && multiplies ? std::max(*read, macs / (kReachablePeak * *multiplies)) : read;
-  }
-};
 
 std::optional<double> over(double seconds, const std::optional<double>& limit) {
   return limit ? std::optional(seconds / *limit) : std::nullopt;

@@ -147,13 +147,7 @@ class WholeRuns(Runs):
 
     def test_a_killed_run_goes_on_where_it_was(self):
         self.plan(device=DEVICE, slow={"kernels_gpu_test": 3})
-        process = subprocess.Popen(self.command(), env=self.environment(), stdout=subprocess.DEVNULL)
-        journal = self.folder / "build/gpu_check/journal.jsonl"
-        end = time.monotonic() + 60
-        while time.monotonic() < end and not (journal.exists() and "ctest -L gpu" in journal.read_text()):
-            time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        self.stop_during_conformance(signal.SIGKILL)
         self.assertFalse((self.folder / "out.json").exists())
         self.plan(device=DEVICE)
         self.calls()
@@ -162,6 +156,25 @@ class WholeRuns(Runs):
         self.assertFalse([call for call in self.calls() if call.startswith("cmake")])
         self.assertTrue(self.step(report, "build", "compile")["resumed"])
         self.assertNotIn("resumed", self.step(report, "conformance", "kernels_gpu_test"))
+
+    def stop_during_conformance(self, how):
+        """Sends the signal when kernels_gpu_test has begun; the script's exit code."""
+        with subprocess.Popen(self.command(), env=self.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            calls = self.folder / "calls"
+            end = time.monotonic() + 60
+            while time.monotonic() < end and not (calls.exists() and "kernels_gpu_test --gtest" in calls.read_text()):
+                time.sleep(0.05)
+            process.send_signal(how)
+            self.stderr = process.communicate()[1].decode()
+        return process.returncode
+
+    def test_an_ended_run_leaves_nothing_running(self):
+        self.plan(device=DEVICE, slow={"kernels_gpu_test": 60})
+        self.assertEqual(self.stop_during_conformance(signal.SIGTERM), 130)
+        self.assertIn("run it again to go on", self.stderr)
+        for pid in map(int, (self.folder / "pids").read_text().split()):
+            with self.assertRaises(ProcessLookupError):
+                os.kill(pid, 0)
 
     def test_a_build_that_is_gone_is_built_again(self):
         self.check("--only", "build")
