@@ -147,7 +147,7 @@ def main(arguments: typing.Sequence[str]) -> int:
                "      --tool build/release/tests/sample/json_schema_tool")
     parser.add_argument("--tool", required=True, help="the program json_schema_tool")
     parser.add_argument("--schemas", type=int, default=200, help="number of random schemas (default: 200)")
-    parser.add_argument("--seed", type=int, default=1, help="the first schema's seed; the next has the next (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first schema; the next has the next (default: 1)")
     options = parser.parse_args(arguments)
     tool = Tool(options.tool)
     comparison = Comparison(tool)

@@ -9,7 +9,7 @@ constexpr CodePointRange kBeforeSurrogates{0, 0xD7FF}, kAfterSurrogates{0xE000, 
 
 }  // namespace
 
-CodePoints normalised(CodePoints ranges) {
+CodePoints normalised(const CodePoints& ranges) {
   CodePoints parts;
   for (const CodePointRange& range : ranges) {
     for (const CodePointRange& limit : {kBeforeSurrogates, kAfterSurrogates}) {
@@ -37,7 +37,7 @@ CodePoints complement(const CodePoints& ranges) {
     next = range.last + 1;
   }
   if (next <= kLastCodePoint) outside.push_back({next, kLastCodePoint});
-  return normalised(std::move(outside));
+  return normalised(outside);
 }
 
 CodePoints intersection(const CodePoints& left, const CodePoints& right) {
@@ -48,7 +48,7 @@ CodePoints intersection(const CodePoints& left, const CodePoints& right) {
       if (part.first <= part.last) both.push_back(part);
     }
   }
-  return normalised(std::move(both));
+  return normalised(both);
 }
 
 CodePoints difference(const CodePoints& left, const CodePoints& right) { return intersection(left, complement(right)); }

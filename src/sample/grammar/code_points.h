@@ -11,7 +11,7 @@ using CodePoints = std::vector<CodePointRange>;
 constexpr char32_t kLastCodePoint = 0x10FFFF;
 
 // `ranges` sorted, joined where they touch, and without surrogates and what lies above U+10FFFF.
-CodePoints normalised(CodePoints ranges);
+CodePoints normalised(const CodePoints& ranges);
 
 // Every code point that is not in `ranges`. complement({}) is every code point.
 CodePoints complement(const CodePoints& ranges);

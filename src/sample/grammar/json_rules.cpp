@@ -137,7 +137,7 @@ Expression JsonRules::character_in(const std::vector<CodePointRange>& ranges) {
     if (contains(set, character)) letters.push_back({letter, letter});
   }
   if (!letters.empty()) {
-    spellings.push_back(ex::sequence({ex::literal("\\"), ex::characters(normalised(std::move(letters)))}));
+    spellings.push_back(ex::sequence({ex::literal("\\"), ex::characters(normalised(letters))}));
   }
   CodePoints escaped = intersection(set, hex_escaped());
   if (difference(hex_escaped(), escaped).empty()) {

@@ -131,6 +131,7 @@ class Magnitudes {
       }
     }
     std::vector<Expression> branches;
+    branches.reserve(groups.size());
     for (const auto& [next, values] : groups) {
       branches.push_back(ex::sequence({digit(values.first, values.second), rest(next)}));
     }
@@ -211,8 +212,7 @@ std::optional<WholeNumber> highest(const NumberRange& range, int places) {
 
 }  // namespace
 
-Expression number_in(const NumberRange& given, JsonRules& rules, const std::string& place) {
-  NumberRange range = given;
+Expression number_in(NumberRange range, JsonRules& rules, const std::string& place) {
   range.whole = range.whole || range.multiple_of != 1;
   if (range.multiple_of > kLargestMultiple) {
     fail(ErrorKind::config, "{}: multipleOf {}: at most {} is supported", place, range.multiple_of, kLargestMultiple);

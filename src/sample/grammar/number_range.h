@@ -25,6 +25,6 @@ struct NumberRange {
 // holds numbers in doubles tells them from that bound. Numbers without bounds are JsonRules::number() and integer().
 // Throws Error(config) that begins with `place` for what cannot be exact: a bound of more than 40 digits before its
 // point, an exclusive one of more than 15 when fractions are allowed, multiple_of above 1000.
-Expression number_in(const NumberRange& range, JsonRules& rules, const std::string& place);
+Expression number_in(NumberRange range, JsonRules& rules, const std::string& place);
 
 }  // namespace tandem

@@ -300,7 +300,7 @@ class RegexParser {
       if (ended()) refuse(begin, "this set has no end");
       add_set_item(ranges);
     }
-    return negated ? complement(ranges) : normalised(std::move(ranges));
+    return negated ? complement(ranges) : normalised(ranges);
   }
 
   void add_set_item(CodePoints& ranges) {

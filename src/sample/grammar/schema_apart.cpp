@@ -30,7 +30,7 @@ class EmptinessProof {
   bool is_empty(const Shape& shape, int depth) {
     if (shape.values) {
       return std::all_of(shape.values->begin(), shape.values->end(), [&](const auto& value) {
-        return admits(shape, value) == false || excludes(shape, value, depth);
+        return !admits(shape, value).value_or(true) || excludes(shape, value, depth);
       });
     }
     if ((shape.types & (kNullType | kBooleanType)) != 0) return false;
