@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kMaxWindow = 1 << 24, kMaxPeriod = 1 << 16;
+constexpr int kMaxPeriod = 1 << 16;
 
 std::vector<bool> in_groups(int layers, std::int64_t period) {
   std::vector<bool> sliding(static_cast<std::size_t>(layers));
@@ -32,8 +32,8 @@ ModelSpec read_gemma_spec(const GgufFile& file, int layers_of_27b) {
 void read_sliding_layers(const GgufFile& file, int period, int fallback, ModelSpec& spec) {
   const std::string prefix = spec.architecture + ".attention.";
   const std::string window = prefix + "sliding_window", pattern = prefix + "sliding_window_pattern";
-  spec.window = static_cast<int>(fallback > 0 ? file.integer_or(window, fallback, 1, kMaxWindow)
-                                              : file.integer(window, 1, kMaxWindow));
+  spec.window = static_cast<int>(fallback > 0 ? file.integer_or(window, fallback, 1, kMaxContext)
+                                              : file.integer(window, 1, kMaxContext));
   const auto value = file.metadata().find(pattern);
   const auto* array = value == file.metadata().end() ? nullptr : std::get_if<GgufArray>(&value->second);
   if (array == nullptr) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "src/arch/rope_scaling.h"
 #include "src/base/error.h"
 
 namespace tandem {
@@ -14,26 +15,15 @@ struct Entry {
   ModelSpec (*read)(const GgufFile&);
 };
 constexpr std::array kArchitectures{
-    Entry{"llama", read_llama},
-    Entry{"qwen2", read_qwen2},
-    Entry{"gemma2", read_gemma2},
-    Entry{"gemma3", read_gemma3},
+    Entry{"llama", read_llama}, Entry{"qwen2", read_qwen2},   Entry{"qwen3", read_qwen3},
+    Entry{"phi3", read_phi3},   Entry{"gemma2", read_gemma2}, Entry{"gemma3", read_gemma3},
 };
 
 // Limits far above any real model: they keep sizes inside 32-bit arithmetic before a tensor is looked at.
-constexpr std::int64_t kMaxWidth = 1 << 20, kMaxLayers = 4096, kMaxContext = 1 << 24, kMaxVocab = 1 << 24;
+constexpr std::int64_t kMaxWidth = 1 << 20, kMaxLayers = 4096, kMaxVocab = 1 << 24;
 
 int checked(const GgufFile& file, const std::string& key, std::int64_t high) {
   return static_cast<int>(file.integer(key, 1, high));
-}
-
-void refuse_rope_scaling(const GgufFile& file, const std::string& prefix) {
-  const std::string kind = file.text_or(prefix + "rope.scaling.type", "none");
-  if (kind != "none" || file.find("rope_freqs.weight") != nullptr) {
-    fail(ErrorKind::model,
-         "{}: {}rope.scaling.type: expected none, got {}; scaled rope is not available in this version", file.name(),
-         prefix, kind == "none" ? "rope_freqs.weight" : kind);
-  }
 }
 
 }  // namespace
@@ -77,8 +67,14 @@ ModelSpec read_common_spec(const GgufFile& file) {
     fail(ErrorKind::model, "{}: {}rope: {} dimensions with base {} and norm epsilon {} are not valid", file.name(),
          prefix, spec.rope_dims, spec.rope_base, spec.norm_epsilon);
   }
+  const std::int64_t experts = file.integer_or(prefix + "expert_count", 0, 0, kMaxWidth);
+  if (experts > 0) {
+    fail(ErrorKind::model,
+         "{}: {}expert_count: expected 0, got {}; mixtures of experts are not available in this version", file.name(),
+         prefix, experts);
+  }
   spec.attention_scale = 1 / std::sqrt(spec.head_dim);
-  refuse_rope_scaling(file, prefix);
+  read_rope_scaling(file, spec);
 
   const GgufTensor* embedding = file.find(spec.embedding);
   if (embedding == nullptr) fail(ErrorKind::model, "{}: tensor {}: missing", file.name(), spec.embedding);

@@ -36,8 +36,11 @@ ChatEntry read_entry(LineReader& lines) {
   if (line.kind != Line::Kind::text) return unfinished(line);
   std::string text = std::move(line.text);
   if (text.starts_with(kBlock)) return read_block(lines, text.substr(kBlock.size()));
-  while (text.ends_with('\\')) {
-    text.back() = '\n';
+  for (;;) {
+    const bool pasted = line.more && !text.starts_with('/');
+    if (!pasted && !text.ends_with('\\')) break;
+    if (!pasted) text.pop_back();
+    text += '\n';
     line = lines.read(kMore);
     if (line.kind == Line::Kind::interrupted) return unfinished(line);
     if (line.kind == Line::Kind::end) {

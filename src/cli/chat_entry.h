@@ -12,8 +12,9 @@ struct ChatEntry {
   std::string text;  // of a command, with its slash
 };
 
-// Reads the next entry. A line that ends with a backslash goes on with the next one; one that begins with """ goes on
-// to the line that ends with """. A line that begins with a slash is a command, within """ it never is.
+// Reads the next entry. A line that ends with a backslash goes on with the next one, as one does that was pasted with
+// others, unless it is a command; one that begins with """ goes on to the line that ends with """. A line that begins
+// with a slash is a command, within """ it never is.
 ChatEntry read_entry(LineReader& lines);
 
 }  // namespace tandem

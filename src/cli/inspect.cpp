@@ -26,23 +26,24 @@ struct Part {
   int tensors = 0;
 };
 
-// "embedding", "output head", "attention", "feed-forward" or "norms and biases".
+// "embedding", "output head", "attention", "feed-forward", "norms and biases", "rope factors" or "other".
 std::string part_of(const std::string& tensor) {
   if (tensor.starts_with("token_embd")) return "embedding";
   if (tensor == "output.weight") return "output head";
   if (tensor.find("norm") != std::string::npos || tensor.ends_with(".bias")) return "norms and biases";
   if (tensor.find(".attn_") != std::string::npos) return "attention";
   if (tensor.find(".ffn_") != std::string::npos) return "feed-forward";
+  if (tensor.starts_with("rope_")) return "rope factors";
   return "other";
 }
 
-// The template as recognised, or why it is not.
+// What marks the template's turns and its hash, or why it cannot be read.
 std::string template_of(const ModelFile& model) {
   if (model.template_text.empty()) return "none";
   try {
     return std::string(make_chat_template(model.template_text, model.file->name())->name());
-  } catch (const Error&) {
-    return "not recognised (use prompt.chat: false)";
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
@@ -63,6 +64,14 @@ void describe_sliding(const ModelSpec& s, nlohmann::ordered_json& out) {
   if (s.sliding_rope_base > 0) out["sliding_rope_base"] = s.sliding_rope_base;
   out["sliding_kv_bytes_per_token_f16"] = kv_bytes_per_token(s, layers, KvType::f16);
   out["sliding_kv_bytes_per_token_q8_0"] = kv_bytes_per_token(s, layers, KvType::q8_0);
+}
+
+// What is done about positions beyond those of the training; `context` counts it in already.
+void describe_scaled_rope(const ModelSpec& s, nlohmann::ordered_json& out) {
+  if (s.rope_divisors.empty() && s.rope_magnitude == 1) return;
+  out["rope_original_context"] = s.rope_original_context;
+  out["rope_magnitude"] = s.rope_magnitude;
+  out["rope_long_factors"] = !s.rope_long_divisors.empty();
 }
 
 nlohmann::ordered_json describe(const ModelFile& model) {
@@ -94,12 +103,13 @@ nlohmann::ordered_json describe(const ModelFile& model) {
                                 {"kv_heads", s.kv_heads},
                                 {"head_dim", s.head_dim},
                                 {"ffn", s.ffn},
-                                {"vocabulary", v.size()},
+                                {"vocabulary_size", v.size()},
                                 {"embedding_rows", s.vocab},
                                 {"context", s.context},
                                 {"rope_base", s.rope_base},
                                 {"kv_bytes_per_token_f16", kv_bytes_per_token(s, growing, KvType::f16)},
                                 {"kv_bytes_per_token_q8_0", kv_bytes_per_token(s, growing, KvType::q8_0)}};
+  describe_scaled_rope(s, out);
   describe_sliding(s, out);
   out.update({{"tokenizer", kind_of(v)},
               {"adds_bos", v.add_bos},
@@ -161,7 +171,9 @@ void add_inspect(CLI::App& program, Command& chosen) {
   command->add_option("--model", a->model, "GGUF file, or its bare name in the model folder")->required();
   command->add_flag("--tensors", a->tensors, "List every tensor too");
   command->add_flag("--json", a->json, "Print JSON");
-  command->footer("Example: tandem inspect --model smollm2-135m-instruct-q4_1.gguf");
+  command->footer(
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
+      "Example: tandem inspect --model smollm2-135m-instruct-q4_1.gguf");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
 }
 

@@ -4,7 +4,9 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +20,7 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/cli/terminal.h"
@@ -79,6 +82,29 @@ constexpr const char* kPasteOff = "\033[?2004l";
 constexpr const char* kPasteBegin = "\033[200~";
 constexpr std::wstring_view kPasteEnd = L"\033[201~";
 
+// Terminals that do not say so send all at once what was pasted: nobody types on within this time.
+constexpr int kBurstMilliseconds = 20;
+bool input_follows_at_once() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  return ::poll(&input, 1, kBurstMilliseconds) > 0;
+}
+
+int bytes_waiting() {
+  int count = 0;
+  return ::ioctl(STDIN_FILENO, FIONREAD, &count) == 0 ? count : 0;
+}
+
+// Leaves keys as they are until someone reads them. A terminal that collects lines by itself would take a Ctrl-D for an
+// end of the input, and nothing would be left of it in a mode that reads keys.
+void keep_keys() {
+  termios mode;
+  if (::tcgetattr(STDIN_FILENO, &mode) != 0) return;
+  mode.c_lflag &= ~static_cast<tcflag_t>(ICANON);
+  mode.c_cc[VMIN] = 1;
+  mode.c_cc[VTIME] = 0;
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &mode);
+}
+
 class TerminalReader : public LineReader {
  public:
   TerminalReader(int output, std::string history_file) : history_file_(std::move(history_file)) {
@@ -111,13 +137,17 @@ class TerminalReader : public LineReader {
   }
 
   Line read(const std::string& prompt) override {
+    if (std::exchange(ended_, false)) return {Line::Kind::end, {}};
     prompt_ = prompt;
     partial_.clear();
     el_resize(editor_.get());
     el_set(editor_.get(), EL_PREP_TERM, 1);  // before the prompt is there: keys pressed at once are keys already
+    const bool pasting = std::exchange(pasting_, false);
+    ahead_ = pasting ? 0 : bytes_waiting();
     write(kPasteOn);
     int length = 0;
     const char* typed = el_gets(editor_.get(), &length);
+    keep_keys();
     write(kPasteOff);
     if (interrupted().load()) {
       write("^C\n");
@@ -125,12 +155,14 @@ class TerminalReader : public LineReader {
     }
     if (typed == nullptr) {
       write("\n");
+      ended_ = pasting;  // what came before it is a message first
       return {Line::Kind::end, {}};
     }
     std::string text(typed, static_cast<std::size_t>(length));
     if (text.ends_with('\n')) text.pop_back();
     remember(text);
-    return {Line::Kind::text, std::move(text)};
+    pasting_ = ahead_ == 0 && input_follows_at_once();
+    return {Line::Kind::text, std::move(text), pasting_};
   }
   bool interactive() const override { return true; }
 
@@ -169,6 +201,7 @@ class TerminalReader : public LineReader {
       const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (count <= 0) return std::nullopt;
+      if (ahead_ > 0) --ahead_;
       partial_ += byte;
       const Utf8Step step = utf8_step(partial_);
       if (step.incomplete) continue;
@@ -222,6 +255,8 @@ class TerminalReader : public LineReader {
 
   std::string history_file_, prompt_;
   std::string partial_;  // bytes of a character that is not whole yet
+  int ahead_ = 0;        // bytes still to come of those that were typed before the line was asked for
+  bool pasting_ = false, ended_ = false;
   FILE* out_;
   std::unique_ptr<History, Free> history_;
   std::unique_ptr<EditLine, Free> editor_;  // goes before the history that it reads

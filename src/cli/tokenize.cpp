@@ -43,7 +43,9 @@ void add_tokenize(CLI::App& program, Command& chosen) {
   command->add_flag("--special", a->special, "Text that spells a control token becomes that token");
   command->add_flag("--bos", a->bos, "Begin with the begin-of-sequence token when the model asks for one");
   command->add_flag("--json", a->json, "Print {\"ids\": [..], \"pieces\": [..]}");
-  command->footer("Example: printf 'Hello world' | tandem tokenize --model smollm2-135m-instruct-q4_1.gguf --json");
+  command->footer(
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
+      "Example: printf 'Hello world' | tandem tokenize --model smollm2-135m-instruct-q4_1.gguf --json");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
 }
 

@@ -134,6 +134,7 @@ void add_trace(CLI::App& program, Command& chosen) {
       "q: the probability that a draft was drawn with. p: the target's own, after penalties, temperature, top-k, "
       "top-p\n"
       "and min-p. A correction is drawn where no draft stood, a bonus after a path that stood to its end.\n"
+      "What every figure means: the section \"What the figures mean\" of README.md.\n"
       "Example: tandem trace --config configs/quickstart.yaml --set sampling.temperature=1 --prompt \"Name a river.\"");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
 }

@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "src/base/error.h"
-#include "src/base/yaml_tree.h"
 #include "src/engine/corpus_store.h"
 #include "src/engine/file_hash.h"
 #include "src/engine/user_cache.h"
@@ -153,19 +152,6 @@ std::string CorpusUse::warning() const {
                             skipped.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, skipped.size())), ", "));
   if (skipped.size() > kNamed) text += fmt::format(" and {} more (the JSON report names all)", skipped.size() - kNamed);
   return text;
-}
-
-std::string find_corpus(const std::string& value, const std::string& base_folder) {
-  if (value.empty() || value.find('\0') != std::string::npos) {
-    fail(ErrorKind::config, "expected files or folders, got {}", shown_text(value));
-  }
-  std::error_code error;
-  const fs::path path = fs::weakly_canonical(fs::path(base_folder) / value, error);
-  if (error || !fs::exists(path, error)) {
-    fail(ErrorKind::config, "no file or folder {}, tried {}{}", shown_text(value),
-         (error ? fs::path(base_folder) / value : path).string(), error ? " (" + error.message() + ")" : "");
-  }
-  return path.string();
 }
 
 CorpusUse load_corpus(const std::vector<std::string>& paths, const Tokenizer& tokenizer, const CorpusLimits& limits) {

@@ -28,10 +28,6 @@ struct CorpusUse {
   std::string warning() const;
 };
 
-// An entry of draft.corpus as an absolute path without links and dots; a relative one starts from `base_folder`. Throws
-// Error(config) when there is no such file or folder.
-std::string find_corpus(const std::string& value, const std::string& base_folder);
-
 // Reads these files, and the folders' files with all that is below them: in order of their paths, each once, without
 // names that begin with a dot and without following links to folders. What cannot be read, holds a zero byte or is too
 // large is left out and named. The index is saved under a key of paths, sizes, times and vocabulary, and read instead

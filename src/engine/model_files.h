@@ -9,10 +9,12 @@
 
 namespace tandem {
 
-// The tokenizer's data from GGUF metadata. What a file may leave out: pre (then none), token_type (special ids are
-// control tokens, <0x00>.. bytes), the special ids (SentencePiece: <s> at 1 and </s> at 2), add_bos_token (true for
-// SentencePiece and llama-bpe where there is a BOS), add_space_prefix (true), remove_extra_whitespaces (false). Throws
-// Error(model) for other missing keys and inconsistent ones (token ids out of range, list lengths that differ).
+// The tokenizer's data from GGUF metadata. What a file may leave out: pre (then none, which byte-level BPE does not
+// know), token_type (special ids are control tokens, <0x00>.. bytes), the special ids (SentencePiece: <unk> at 0, <s>
+// at 1, </s> at 2; else none), add_bos_token (true for SentencePiece and the kind of Llama 3 where there is a BOS),
+// add_space_prefix (true), remove_extra_whitespaces (false). Throws Error(model) for other missing keys (tokens;
+// scores of SentencePiece, merges of byte-level BPE) and inconsistent ones (token ids out of range, list lengths that
+// differ, a precompiled_charsmap, which would rewrite text). add_eos_token has no say: a prompt is to be gone on with.
 Vocabulary read_vocabulary(const GgufFile& file);
 
 // The tokenizer of a GGUF file, or of a `tokenizer.model` file of SentencePiece. Errors as make_tokenizer() and the

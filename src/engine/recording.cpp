@@ -2,15 +2,14 @@
 // (little-endian). The header names the size and SHA-256 of what follows, so that a damaged file never replays.
 #include "src/engine/recording.h"
 
-#include <unistd.h>
-
+#include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
+#include "src/base/atomic_file.h"
 #include "src/base/error.h"
 #include "src/engine/file_hash.h"
 #include "src/engine/recording_bytes.h"
@@ -196,22 +195,10 @@ void write_recording(const Recording& recording, const std::string& path) {
                        {"body_sha256", text_sha256(body.bytes())},
                        {"settings", to_json(recording.settings)},
                        {"run", recording.run}};
-  const std::string beside = path + "." + std::to_string(getpid());
-  {
-    std::ofstream out(beside, std::ios::binary);
-    out << kMagic << kFormat << '\n'
-        << header.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n'
-        << body.bytes() << std::flush;
-    if (!out) {
-      const std::string reason = std::strerror(errno);
-      std::error_code ignored;
-      std::filesystem::remove(beside, ignored);
-      fail(ErrorKind::file, "{}: cannot be written: {}", path, reason);
-    }
-  }
-  std::error_code error;
-  std::filesystem::rename(beside, path, error);
-  if (error) fail(ErrorKind::file, "{}: cannot be written: {}", path, error.message());
+  AtomicFile file(path);
+  file.write(fmt::format("{}{}\n{}\n", kMagic, kFormat, header.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  file.write(body.bytes());
+  file.commit();
 }
 
 Recording read_recording(const std::string& path) {

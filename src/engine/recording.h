@@ -80,8 +80,7 @@ struct Recording {
   std::vector<RecordedAnswer> answers;
 };
 
-// Writes beside the file and renames, so that `path` holds a whole recording or what it held before. Throws
-// Error(file).
+// Replaces the file at `path` whole or not at all; only the user can read it. Throws Error(file).
 void write_recording(const Recording& recording, const std::string& path);
 
 // Throws Error(file) naming the file and what is wrong with it: no recording, one of another version, cut, changed, or

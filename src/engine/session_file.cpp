@@ -113,12 +113,17 @@ std::vector<TokenId> checked_tokens(std::span<const std::byte> bytes, const Sess
 CacheIdentity cache_identity(const Session& session) {
   const ModelFile& target = session.target();
   const Vocabulary& vocabulary = session.tokenizer().vocabulary();
-  return {{"version", TANDEM_VERSION},
-          {"model", file_sha256(target.path())},
-          {"tokenizer", vocabulary.model + "/" + vocabulary.pre},
-          {"template", session.chat() ? text_sha256(target.template_text) : "none"},
-          {"kv_cache", std::string(name_of(session.target_kv_type()))},
-          {"backend", std::string(session.backend().name())}};
+  CacheIdentity identity = {{"version", TANDEM_VERSION},
+                            {"model", file_sha256(target.path())},
+                            {"tokenizer", vocabulary.model + "/" + vocabulary.pre},
+                            {"template", session.chat() ? text_sha256(target.template_text) : "none"},
+                            {"kv_cache", std::string(name_of(session.target_kv_type()))},
+                            {"backend", std::string(session.backend().name())}};
+  // Keys are stored rotated, with factors that target.context decides on.
+  if (!target.spec.rope_long_divisors.empty()) {
+    identity.emplace_back("rope", target.spec.ropes_long(session.context()) ? "long" : "short");
+  }
+  return identity;
 }
 
 int write_session_file(const std::string& path, const Session& session) {

@@ -1,13 +1,12 @@
 #include "src/engine/user_cache.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "src/base/atomic_file.h"
 #include "src/base/error.h"
 
 namespace tandem {
@@ -35,18 +34,18 @@ void write_user_cache(const std::string& name, const nlohmann::json& object) {
   write_user_cache_file(name, {object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)});
 }
 
-// Written beside and renamed, so that two runs at once never leave half a file.
 void write_user_cache_file(const std::string& name, std::initializer_list<std::string_view> parts) {
   const fs::path path = user_cache_file(name);
   if (path.empty()) return;
   std::error_code ignored;
   fs::create_directories(path.parent_path(), ignored);
-  const fs::path beside = path.string() + "." + std::to_string(getpid());
-  std::ofstream out(beside, std::ios::binary);
-  for (const std::string_view part : parts) out.write(part.data(), static_cast<std::streamsize>(part.size()));
-  out.close();
-  if (out) fs::rename(beside, path, ignored);
-  if (!out || ignored) fs::remove(beside, ignored);
+  try {
+    AtomicFile file(path.string());
+    for (const std::string_view part : parts) file.write(part);
+    file.commit();
+  } catch (const Error&) {
+    // What cannot be remembered is found out again.
+  }
 }
 
 FileIdentity identity_of(const std::string& path) {

@@ -1,17 +1,29 @@
 // The tokenizer's part of a model file.
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
 
 #include "src/base/error.h"
 #include "src/engine/model_files.h"
+#include "src/text/pretokenizer.h"
 #include "src/text/sentencepiece_model.h"
 
 namespace tandem {
 namespace {
 
-// Of files that leave the keys out: what Llama's own SentencePiece model has, and llama.cpp takes for granted.
-constexpr TokenId kLlamaBos = 1, kLlamaEos = 2;
+// Of SentencePiece files that leave the keys out: what Llama's own model has, and llama.cpp (src/llama-vocab.cpp,
+// load()) takes for granted whatever these ids spell.
+struct DefaultId {
+  std::optional<TokenId> Vocabulary::*id;
+  TokenId value;
+  std::string_view spelling;
+};
+constexpr std::array<DefaultId, 3> kLlamaIds = {{
+    {&Vocabulary::unknown, 0, "<unk>"},
+    {&Vocabulary::bos, 1, "<s>"},
+    {&Vocabulary::eos, 2, "</s>"},
+}};
 
 std::optional<TokenId> read_id(const GgufFile& file, const std::string& name, int size) {
   const std::string key = "tokenizer.ggml." + name + "_token_id";
@@ -57,11 +69,17 @@ void read_special_ids(const GgufFile& file, Vocabulary& v) {
   v.unknown = read_id(file, "unknown", v.size());
   v.padding = read_id(file, "padding", v.size());
   if (v.model != "llama") return;
-  if (!v.bos && v.size() > kLlamaBos && v.tokens[kLlamaBos] == "<s>") v.bos = kLlamaBos;
-  if (!v.eos && v.size() > kLlamaEos && v.tokens[kLlamaEos] == "</s>") v.eos = kLlamaEos;
+  for (const DefaultId& each : kLlamaIds) {
+    if (!(v.*each.id) && v.size() > each.value && v.tokens[each.value] == each.spelling) v.*each.id = each.value;
+  }
 }
 
 void read_sentencepiece_keys(const GgufFile& file, Vocabulary& v) {
+  const std::string rewrites = "tokenizer.ggml.precompiled_charsmap";
+  if (file.has(rewrites) && !file.integers(rewrites).empty()) {
+    fail(ErrorKind::model, "{}: {}: expected none (text as it stands), got {} bytes, which rewrite text", file.name(),
+         rewrites, file.integers(rewrites).size());
+  }
   const std::vector<double>& scores = file.reals("tokenizer.ggml.scores");
   v.scores.assign(scores.begin(), scores.end());
   v.add_space_prefix = file.boolean_or("tokenizer.ggml.add_space_prefix", true);
@@ -80,10 +98,12 @@ Vocabulary read_vocabulary(const GgufFile& file) {
   read_special_ids(file, v);
   const std::string types = "tokenizer.ggml.token_type";
   v.types = file.has(types) ? read_types(file, types, v.tokens.size()) : guessed_types(v);
-  if (file.has("tokenizer.ggml.merges")) v.merges = file.texts("tokenizer.ggml.merges");
+  // Without its merges a byte-level vocabulary would spell every text out byte by byte.
+  const std::string merges = "tokenizer.ggml.merges";
+  if (v.model == "gpt2" || file.has(merges)) v.merges = file.texts(merges);
   if (v.model == "llama") read_sentencepiece_keys(file, v);
   // As llama.cpp: models of these two kinds were trained with BOS in front.
-  const bool kind_adds_bos = v.bos && (v.model == "llama" || v.pre == "llama-bpe");
+  const bool kind_adds_bos = v.bos && (v.model == "llama" || is_llama3_pretokenizer(v.pre));
   v.add_bos = file.boolean_or("tokenizer.ggml.add_bos_token", kind_adds_bos);
   return v;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/base/error.h"
+#include "src/model/rope.h"
 
 namespace tandem {
 
@@ -32,22 +33,16 @@ Transformer::Transformer(ModelSpec spec, const GgufFile& file, Backend& backend,
   scratch_ = backend_.allocate(floats * max_rows_ * sizeof(float) + 8 * 64);
   logits_ = backend_.allocate(static_cast<std::size_t>(spec_.vocab) * kMaxTreeNodes * sizeof(float));
 
-  rope_ = make_rope(spec_.rope_base);
-  if (spec_.sliding_rope_base > 0) sliding_rope_ = make_rope(spec_.sliding_rope_base);
+  const auto& divisors = spec_.ropes_long(max_positions_) ? spec_.rope_long_divisors : spec_.rope_divisors;
+  rope_ = make_rope(spec_.rope_base, divisors, spec_.rope_magnitude);
+  if (spec_.sliding_rope_base > 0) sliding_rope_ = make_rope(spec_.sliding_rope_base, {}, 1);
 }
 
-std::unique_ptr<Buffer> Transformer::make_rope(double rope_base) const {
-  const int half = spec_.rope_dims / 2;
-  std::unique_ptr<Buffer> rope = backend_.allocate(static_cast<std::size_t>(2) * max_positions_ * half * sizeof(float));
-  float* cos = reinterpret_cast<float*>(rope->data());
-  float* sin = cos + static_cast<std::size_t>(max_positions_) * half;
-  for (int i = 0; i < half; ++i) {
-    const double frequency = std::pow(rope_base, -2.0 * i / spec_.rope_dims);
-    for (std::size_t position = 0; position < static_cast<std::size_t>(max_positions_); ++position) {
-      cos[position * half + i] = static_cast<float>(std::cos(position * frequency));
-      sin[position * half + i] = static_cast<float>(std::sin(position * frequency));
-    }
-  }
+std::unique_ptr<Buffer> Transformer::make_rope(double base, std::span<const double> divisors, double magnitude) const {
+  const std::size_t floats = static_cast<std::size_t>(max_positions_) * spec_.rope_dims;
+  std::unique_ptr<Buffer> rope = backend_.allocate(floats * sizeof(float));
+  fill_rope_table({reinterpret_cast<float*>(rope->data()), floats}, max_positions_, spec_.rope_dims, base, divisors,
+                  magnitude);
   return rope;
 }
 

@@ -46,7 +46,8 @@ class Transformer final : public LanguageModel {
   void record(std::string_view stage, Rows rows);
   Activations activations(int rows) const;
   RopeTable rope_table(int layer) const;
-  std::unique_ptr<Buffer> make_rope(double rope_base) const;  // cos then sin, each [max_positions, rope_dims / 2]
+  // cos then sin, each [max_positions, rope_dims / 2]; arguments as for fill_rope_table().
+  std::unique_ptr<Buffer> make_rope(double base, std::span<const double> divisors, double magnitude) const;
 
   ModelSpec spec_;
   Backend& backend_;

@@ -1,6 +1,9 @@
 #include "src/model/weights.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <set>
 #include <string>
 
 #include "src/base/error.h"
@@ -23,11 +26,33 @@ class Loader {
   }
 
   std::unique_ptr<Weight> matrix(const std::string& name, int rows, int columns, WeightUse use = WeightUse::matmul) {
-    const GgufTensor& tensor = file_.require(name, rows, columns);
-    if (use == WeightUse::matmul && quantizes(tensor)) return converted(tensor, {});
-    return backend_.load({tensor.format, rows, columns, tensor.data, &file_.mapping()}, use);
+    return load(take(name, rows, columns), use);
+  }
+  // A tensor that holds several matrices one after the other, of so many rows each.
+  template <std::size_t N>
+  std::array<std::unique_ptr<Weight>, N> matrices(const std::string& name, const std::array<int, N>& rows,
+                                                  int columns) {
+    const GgufTensor& all = take(name, std::accumulate(rows.begin(), rows.end(), 0), columns);
+    const std::size_t row_bytes = all.data.size() / static_cast<std::size_t>(all.rows());
+    std::array<std::unique_ptr<Weight>, N> out;
+    for (std::size_t i = 0, first = 0; i < N; first += static_cast<std::size_t>(rows[i++])) {
+      const std::size_t bytes = row_bytes * static_cast<std::size_t>(rows[i]);
+      out[i] = load({all.name, all.format, {columns, rows[i]}, all.data.subspan(row_bytes * first, bytes)},
+                    WeightUse::matmul);
+    }
+    return out;
   }
   std::unique_ptr<Weight> vector(const std::string& name, int size) { return matrix(name, 1, size, WeightUse::vector); }
+
+  // A tensor that no part of the pass asked for would change its results: the model is of another kind than it says.
+  void require_all_taken(const std::string& architecture) const {
+    constexpr std::array in_the_spec{kRopeFactors, kRopeLongFactors, kRopeShortFactors};
+    for (const GgufTensor& tensor : file_.tensors()) {
+      if (taken_.contains(tensor.name) || std::ranges::find(in_the_spec, tensor.name) != in_the_spec.end()) continue;
+      fail(ErrorKind::model, "{}: tensor {}: not a part of {} as this version runs it", file_.name(), tensor.name,
+           architecture);
+    }
+  }
 
   // Whether a matrix is larger than the format wanted and can be stored in it.
   bool quantizes(const GgufTensor& tensor) const {
@@ -48,6 +73,17 @@ class Loader {
   }
 
  private:
+  const GgufTensor& take(const std::string& name, int rows, int columns) {
+    taken_.insert(name);
+    return file_.require(name, rows, columns);
+  }
+
+  std::unique_ptr<Weight> load(const GgufTensor& tensor, WeightUse use) {
+    if (use == WeightUse::matmul && quantizes(tensor)) return converted(tensor, {});
+    const int rows = static_cast<int>(tensor.rows()), columns = static_cast<int>(tensor.columns());
+    return backend_.load({tensor.format, rows, columns, tensor.data, &file_.mapping()}, use);
+  }
+
   // A row is converted alone, so its bytes do not depend on how the rows are split over the threads.
   void convert_rows(const GgufTensor& tensor, std::span<const TokenId> kept, Format format, std::span<std::byte> out) {
     const auto columns = static_cast<std::size_t>(tensor.columns());
@@ -77,15 +113,22 @@ class Loader {
   std::optional<Format> quantize_;
   std::vector<std::byte> data_;  // of the matrix at hand, as large as the largest so far
   std::vector<float> values_;    // a row for each thread
+  std::set<std::string, std::less<>> taken_;
 };
 
 LayerWeights load_layer(Loader& load, const ModelSpec& spec, int layer) {
   const std::string prefix = fmt::format("blk.{}.", layer);
   LayerWeights w;
   w.attention_norm = load.vector(prefix + "attn_norm.weight", spec.width);
-  w.query = load.matrix(prefix + "attn_q.weight", spec.query_width(), spec.width);
-  w.key = load.matrix(prefix + "attn_k.weight", spec.kv_width(), spec.width);
-  w.value = load.matrix(prefix + "attn_v.weight", spec.kv_width(), spec.width);
+  if (spec.fused_qkv) {
+    auto [query, key, value] = load.matrices(
+        prefix + "attn_qkv.weight", std::array{spec.query_width(), spec.kv_width(), spec.kv_width()}, spec.width);
+    w.query = std::move(query), w.key = std::move(key), w.value = std::move(value);
+  } else {
+    w.query = load.matrix(prefix + "attn_q.weight", spec.query_width(), spec.width);
+    w.key = load.matrix(prefix + "attn_k.weight", spec.kv_width(), spec.width);
+    w.value = load.matrix(prefix + "attn_v.weight", spec.kv_width(), spec.width);
+  }
   if (spec.qkv_bias) {
     w.query_bias = load.vector(prefix + "attn_q.bias", spec.query_width());
     w.key_bias = load.vector(prefix + "attn_k.bias", spec.kv_width());
@@ -97,8 +140,13 @@ LayerWeights load_layer(Loader& load, const ModelSpec& spec, int layer) {
   }
   w.attention_output = load.matrix(prefix + "attn_output.weight", spec.width, spec.query_width());
   w.ffn_norm = load.vector(prefix + "ffn_norm.weight", spec.width);
-  w.gate = load.matrix(prefix + "ffn_gate.weight", spec.ffn, spec.width);
-  w.up = load.matrix(prefix + "ffn_up.weight", spec.ffn, spec.width);
+  if (spec.fused_gate_up) {
+    auto [gate, up] = load.matrices(prefix + "ffn_up.weight", std::array{spec.ffn, spec.ffn}, spec.width);
+    w.gate = std::move(gate), w.up = std::move(up);
+  } else {
+    w.gate = load.matrix(prefix + "ffn_gate.weight", spec.ffn, spec.width);
+    w.up = load.matrix(prefix + "ffn_up.weight", spec.ffn, spec.width);
+  }
   w.down = load.matrix(prefix + "ffn_down.weight", spec.width, spec.ffn);
   if (spec.post_norms) {
     w.post_attention_norm = load.vector(prefix + "post_attention_norm.weight", spec.width);
@@ -152,6 +200,7 @@ Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backe
   } else if (!shared) {
     weights.output = load.matrix(head, spec.vocab, spec.width);
   }
+  load.require_all_taken(spec.architecture);
   return weights;
 }
 

@@ -48,7 +48,7 @@ struct Weights {
 };
 
 // Loads every tensor the spec asks for, each checked for its shape. `file` must outlive the weights. Throws
-// Error(model).
+// Error(model), also for a file with a tensor that the spec does not ask for.
 Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backend, const WeightOptions& options = {});
 
 }  // namespace tandem

@@ -66,6 +66,7 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, std::string_view where)
     : vocabulary_(std::move(vocabulary)),
       pretokenizer_(vocabulary_.pre, where),
       user_defined_(vocabulary_, Spelled::user_defined),
+      control_(vocabulary_, Spelled::control),
       all_specials_(vocabulary_, Spelled::all) {
   read_bytes();
   read_merges(where);

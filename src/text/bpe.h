@@ -25,6 +25,7 @@ class BpeTokenizer : public Tokenizer {
   OpenEncoding encode_open(std::string_view bytes, Place place) const override;
   std::string_view bytes(TokenId id, bool show_control) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
+  const SpecialTokens& control_tokens() const override { return control_; }
 
  private:
   struct Merge {
@@ -48,7 +49,7 @@ class BpeTokenizer : public Tokenizer {
 
   const Vocabulary vocabulary_;
   Pretokenizer pretokenizer_;
-  SpecialTokens user_defined_, all_specials_;
+  SpecialTokens user_defined_, control_, all_specials_;
   std::string text_;                  // what every token stands for, one after another
   std::vector<std::size_t> offsets_;  // token i is text_[offsets_[i], offsets_[i + 1])
   std::array<std::vector<TokenId>, 256> byte_ids_;

@@ -1,5 +1,6 @@
 #include "src/text/pretokenizer.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -26,14 +27,29 @@ struct Known {
   std::string_view digits;  // main pattern: that of Qwen 2 and Llama 3 with this alternative for digits; empty: GPT-2's
   bool whole_pieces_first;
 };
-constexpr std::array<Known, 4> kKnown = {{
-    {"qwen2", "", R"(\p{N})", false},
-    {"smollm", R"(\p{N})", "", false},
+constexpr std::string_view kOneDigit = R"(\p{N})", kThreeDigits = R"(\p{N}{1,3})";
+// Names that llama.cpp's converters write; those behind the first of a kind are the same as it (src/llama-vocab.cpp).
+constexpr std::array<Known, 12> kKnown = {{
+    {"qwen2", "", kOneDigit, false},
+    {"deepseek-r1-qwen", "", kOneDigit, false},
+    {"megrez", "", kOneDigit, false},
+    {"smollm", kOneDigit, "", false},
     {"gpt-2", "", "", false},
-    {"llama-bpe", "", R"(\p{N}{1,3})", true},
+    {"llama-bpe", "", kThreeDigits, true},
+    {"llama3", "", kThreeDigits, true},
+    {"llama-v3", "", kThreeDigits, true},
+    {"falcon3", "", kThreeDigits, true},
+    {"pixtral", "", kThreeDigits, true},
+    {"dbrx", "", kThreeDigits, false},  // Llama 3's pieces, all of them merged
+    {"smaug-bpe", "", kThreeDigits, false},
 }};
 
 }  // namespace
+
+bool is_llama3_pretokenizer(std::string_view name) {
+  return std::any_of(kKnown.begin(), kKnown.end(),
+                     [&](const Known& entry) { return entry.name == name && entry.whole_pieces_first; });
+}
 
 Pretokenizer::Pretokenizer(std::string_view name, std::string_view where)
     : context_(pcre2_match_context_create(nullptr)) {

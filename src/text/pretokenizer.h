@@ -10,6 +10,10 @@
 
 namespace tandem {
 
+// Whether a value of tokenizer.ggml.pre names the kind of Llama 3, whose texts begin with BOS unless a file says
+// otherwise, and in which pieces that are tokens as they stand are not merged.
+bool is_llama3_pretokenizer(std::string_view name);
+
 class Pretokenizer {
  public:
   // Knows `name` (a value of tokenizer.ggml.pre) or throws Error(model) naming those it does; `where` begins messages.

@@ -28,6 +28,7 @@ std::string without_extra_spaces(std::string_view text) {
 SentencePieceTokenizer::SentencePieceTokenizer(Vocabulary vocabulary, std::string_view where)
     : vocabulary_(std::move(vocabulary)),
       marks_(vocabulary_, Spelled::marks),
+      control_(vocabulary_, Spelled::control),
       processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
   const auto status = processor_->LoadFromSerializedProto(write_sentencepiece_model(vocabulary_, where));
   if (!status.ok()) fail(ErrorKind::model, "{}: SentencePiece: {}", where, status.message());

@@ -30,6 +30,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string_view bytes(TokenId id, bool show_control) const override;
   bool adds_space() const override { return vocabulary_.add_space_prefix; }
   const Vocabulary& vocabulary() const override { return vocabulary_; }
+  const SpecialTokens& control_tokens() const override { return control_; }
 
  private:
   void read_bytes();
@@ -38,7 +39,7 @@ class SentencePieceTokenizer : public Tokenizer {
   void encode_valid(std::string_view text, std::vector<TokenId>& ids) const;
 
   const Vocabulary vocabulary_;
-  SpecialTokens marks_;
+  SpecialTokens marks_, control_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   PieceJoints joints_;
   std::string text_;                  // what every token stands for, one after another

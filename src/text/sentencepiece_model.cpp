@@ -214,8 +214,10 @@ void refuse_other_kinds(const TrainerSpec& trainer, const NormalizerSpec& normal
   }
 }
 
-std::optional<TokenId> id_in(const Vocabulary& vocabulary, std::int64_t id) {
-  return id >= 0 && id < vocabulary.size() ? std::optional(static_cast<TokenId>(id)) : std::nullopt;
+// As the library has it: an id that the file names, or leaves at its default, is special only if its piece is.
+std::optional<TokenId> id_of_type(const Vocabulary& vocabulary, std::int64_t id, TokenType type) {
+  if (id < 0 || id >= vocabulary.size() || vocabulary.types[static_cast<std::size_t>(id)] != type) return std::nullopt;
+  return static_cast<TokenId>(id);
 }
 
 }  // namespace
@@ -272,10 +274,10 @@ Vocabulary read_sentencepiece_model(std::string_view bytes, std::string_view whe
   vocabulary.model = "llama";
   vocabulary.add_space_prefix = normalizer.dummy_prefix != 0;
   vocabulary.remove_extra_spaces = normalizer.remove_extra != 0;
-  vocabulary.unknown = id_in(vocabulary, trainer.unknown);
-  vocabulary.bos = id_in(vocabulary, trainer.bos);
-  vocabulary.eos = id_in(vocabulary, trainer.eos);
-  vocabulary.padding = id_in(vocabulary, trainer.padding);
+  vocabulary.unknown = id_of_type(vocabulary, trainer.unknown, TokenType::unknown);
+  vocabulary.bos = id_of_type(vocabulary, trainer.bos, TokenType::control);
+  vocabulary.eos = id_of_type(vocabulary, trainer.eos, TokenType::control);
+  vocabulary.padding = id_of_type(vocabulary, trainer.padding, TokenType::control);
   vocabulary.add_bos = vocabulary.bos.has_value();
   return vocabulary;
 }

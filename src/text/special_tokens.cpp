@@ -9,10 +9,23 @@ namespace {
 
 // End marks that count as control tokens whatever their type in the file, the same names as llama.cpp's list of
 // end-of-generation texts: several converters left them `normal` (`</s>` in the Qwen files).
-constexpr std::array<std::string_view, 16> kEndMarks = {
-    "<|eot_id|>",         "<|im_end|>", "<|end|>",    "<|return|>", "<|call|>", "<end_of_turn>", "<|endoftext|>",
-    "<|end_of_text|>",    "</s>",       "<|eom_id|>", "<EOT>",      "_<EOT>",   "[EOT]",         "[EOS]",
-    "<end_of_utterance>", "<eos>"};
+constexpr std::array<std::string_view, 17> kEndMarks = {"<|eot_id|>",
+                                                        "<|im_end|>",
+                                                        "<|end|>",
+                                                        "<|return|>",
+                                                        "<|call|>",
+                                                        "<end_of_turn>",
+                                                        "<|endoftext|>",
+                                                        "<|end_of_text|>",
+                                                        "</s>",
+                                                        "<|eom_id|>",
+                                                        "<EOT>",
+                                                        "_<EOT>",
+                                                        "[EOT]",
+                                                        "[EOS]",
+                                                        "<end_of_utterance>",
+                                                        "<eos>",
+                                                        "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
 
 bool wanted(const Vocabulary& vocabulary, TokenId id, Spelled spelled) {
   const TokenType type = vocabulary.types[id];
@@ -26,7 +39,7 @@ bool wanted(const Vocabulary& vocabulary, TokenId id, Spelled spelled) {
       break;
   }
   return (type == TokenType::user_defined && spelled == Spelled::all) || type == TokenType::control ||
-         type == TokenType::unknown || is_end_mark(vocabulary.tokens[id]);
+         type == TokenType::unknown || (type != TokenType::unused && is_end_mark(vocabulary.tokens[id]));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/text/special_tokens.h"
 #include "src/text/vocabulary.h"
 
 namespace tandem {
@@ -43,6 +44,9 @@ class Tokenizer {
   virtual std::string_view bytes(TokenId id, bool show_control = false) const = 0;
 
   virtual const Vocabulary& vocabulary() const = 0;
+
+  // Finds the control tokens that text of a chat template spells.
+  virtual const SpecialTokens& control_tokens() const = 0;
 
   // Ids with BOS in front when the model asks for one and the ids do not start with it already.
   std::vector<TokenId> with_bos(std::vector<TokenId> ids) const;

@@ -14,16 +14,23 @@ bool listed_alike(const Vocabulary& a, const Vocabulary& b, TokenId id) {
   return id < a.size() && id < b.size() && a.tokens[id] == b.tokens[id];
 }
 
+// Byte-level models spell all they have by bytes, whatever the type.
+bool is_byte(const Vocabulary& vocabulary, TokenId id) {
+  return vocabulary.model == "llama" && vocabulary.types[id] == TokenType::byte;
+}
+
 }  // namespace
 
 bool same_token(const Vocabulary& target, const Vocabulary& draft, TokenId id) {
   if (!target.usable(id) && !draft.usable(id)) return true;
-  return target.usable(id) == draft.usable(id) && target.tokens[id] == draft.tokens[id];
+  return target.usable(id) == draft.usable(id) && target.tokens[id] == draft.tokens[id] &&
+         is_byte(target, id) == is_byte(draft, id);
 }
 
 std::string described(const Vocabulary& vocabulary, TokenId id) {
   if (id >= vocabulary.size()) return "nothing";
-  return fmt::format("\"{}\"{}", vocabulary.tokens[id], vocabulary.usable(id) ? "" : " (unused)");
+  const char* kind = !vocabulary.usable(id) ? " (unused)" : is_byte(vocabulary, id) ? " (byte)" : "";
+  return fmt::format("\"{}\"{}", vocabulary.tokens[id], kind);
 }
 
 VocabularyComparison compare_vocabularies(const Vocabulary& target, const Vocabulary& draft, std::size_t listed) {

@@ -15,7 +15,8 @@ enum class VocabularyMatch { same, padding, different };
 
 struct TokenDifference {
   TokenId id;
-  std::string target, draft;  // as messages show them: the piece in quotes, "(unused)" behind it, or nothing
+  std::string target,
+      draft;  // as messages show them: the piece in quotes, "(unused)" or "(byte)" behind it, or nothing
 };
 
 struct VocabularyComparison {
@@ -30,7 +31,8 @@ struct VocabularyComparison {
   }
 };
 
-// Whether drafts may use this id: the same piece for both, or nothing that either may generate.
+// Whether drafts may use this id: the same piece for both, or nothing that either may generate. A byte token of
+// SentencePiece is no piece of that spelling.
 bool same_token(const Vocabulary& target, const Vocabulary& draft, TokenId id);
 
 // An id as messages show it.

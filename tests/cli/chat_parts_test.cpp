@@ -61,6 +61,20 @@ TEST(ChatEntry, ABackslashGoesOnWithTheNextLine) {
   EXPECT_THAT(reader.prompts, ::testing::ElementsAre("> ", "... "));
 }
 
+TEST(ChatEntry, LinesThatWerePastedTogetherAreOneMessage) {
+  const auto pasted = [](const std::vector<std::string>& texts) {
+    std::deque<Line> lines;
+    for (const std::string& text : texts) lines.push_back({Line::Kind::text, text, lines.size() + 1 < texts.size()});
+    ScriptedLines reader(std::move(lines));
+    return read_entry(reader);
+  };
+  expect_entry(pasted({"a", "", "/b", "c"}), Kind::message, "a\n\n/b\nc");
+  expect_entry(pasted({"a\\", "b"}), Kind::message, "a\\\nb");  // a backslash of the text itself
+  expect_entry(pasted({"/reset", "a"}), Kind::command, "/reset");
+  ScriptedLines cut({{Line::Kind::text, "a", true}});
+  expect_entry(read_entry(cut), Kind::message, "a");
+}
+
 TEST(ChatEntry, ABlockTakesLinesAsTheyAre) {
   expect_entry(entry_of({"\"\"\"", "a\\", "", "/b", "\"\"\"", "c"}), Kind::message, "a\\\n\n/b");
   expect_entry(entry_of({"\"\"\"/a", "b\"\"\""}), Kind::message, "/a\nb");

@@ -9,6 +9,7 @@ import select
 import signal
 import stat
 import subprocess
+import termios
 import time
 import unittest
 
@@ -333,6 +334,34 @@ class OnATerminal(ChatTest):
         terminal = self.start()
         shown = self.ask(terminal, "\x1b[200~Name three\nfruits.\n\x1b[201~\r")
         self.assertIn(self.fresh_text([{"role": "user", "content": "Name three\nfruits."}], *GREEDY), shown)
+
+    def test_lines_that_come_at_once_are_one_message_too(self):
+        terminal = self.start()
+        shown = self.ask(terminal, "Name three\rfruits.\r")
+        self.assertIn(self.fresh_text([{"role": "user", "content": "Name three\nfruits."}], *GREEDY), shown)
+        begin = terminal.type("Hi\r\x04")
+        self.assertEqual(terminal.wait(), 0)
+        self.assertRegex(terminal.text()[begin:], r"\n\[\d+ tokens")
+
+    def test_what_is_typed_during_an_answer_comes_after_it(self):
+        terminal = self.start(*settings(stop__max_tokens=200))
+        begin = terminal.type(LONG + "\r")
+        terminal.until(r"\n.*\n", begin)
+        terminal.type("Hi\rBye\r\x04")  # two turns, then the end
+        self.assertEqual(terminal.wait(60), 0)
+        self.assertEqual(len(re.findall(r"\n\[\d+ tokens", terminal.text()[begin:])), 3)
+
+    def test_the_terminal_is_left_as_it_was(self):
+        terminal = self.start()
+        self.ask(terminal, "Hi\r")
+        terminal.type("\x04")
+        terminal.until(r"> \^D\n", self.at)
+        for _ in range(50):  # the process closes the terminal last
+            if termios.tcgetattr(terminal.fd)[3] & termios.ICANON:
+                break
+            time.sleep(0.1)
+        self.assertTrue(termios.tcgetattr(terminal.fd)[3] & termios.ICANON)
+        self.assertEqual(terminal.wait(), 0)
 
     def test_ctrl_c_stops_the_answer_and_the_chat_goes_on_from_what_was_shown(self):
         path = self.folder / "chat.json"

@@ -12,11 +12,17 @@ OF_A_DIFFERENCE = {"index", "plain", "drafted", "margin"}
 OTHER_SHARE = 0.02
 
 
+# Keys within these are names of what the file holds.
+NAMED_BY_THE_FILE = ("parts", "formats")
+SLIDING_MODEL = "gemma-3-270m-q4_k_m.gguf"
+
+
 def keys_of(value) -> set:
     if isinstance(value, list):
         return set().union(*map(keys_of, value))
     if isinstance(value, dict):
-        return set(value).union(*map(keys_of, value.values()))
+        inner = [list(v.values()) if key in NAMED_BY_THE_FILE else v for key, v in value.items()]
+        return set(value).union(*map(keys_of, inner))
     return set()
 
 
@@ -36,8 +42,9 @@ class Definitions(TandemTest):
         itself = settings(draft__kind="model", draft__model=SMALL_MODEL)
         other = settings(draft__kind="recycle")
         lookup = settings(draft__kind="ngram", draft__corpus=json.dumps([self.write("notes.txt", "one two three " * 9)]))
+        form = settings(constraint__choices="[one two three four five six, seven eight nine ten eleven twelve]")
         runs = [["generate", *common, *settings(sampling__logprobs=1)], ["generate", *common, *itself],
-                ["generate", *common, *other], ["generate", *common, *lookup],
+                ["generate", *common, *other], ["generate", *common, *lookup], ["generate", *common, *form],
                 ["check", *common, "--draws", "100", *hot],
                 ["check", *common, *hot, *settings(verify__rule="coupled")], ["accept", *common, *itself]]
         reports = [strict_json(tandem(*run).stdout) for run in runs]
@@ -49,6 +56,11 @@ class Definitions(TandemTest):
         reports.append(self.json_of("rows", "--model", SMALL_MODEL, "--rows", "1,2", "--repeats", "1", "--context", "8",
                                     "--attention-at", "32"))
         reports.append(strict_json(tandem("score", "--model", SMALL_MODEL, "--json", stdin=b"Hello world").stdout))
+        reports.append(strict_json(tandem("tokenize", "--model", SMALL_MODEL, "--json", stdin=b"Hello").stdout))
+        reports.append(self.json_of("inspect", "--model", SLIDING_MODEL, "--tensors"))
+        trace = tandem("trace", "--config", SMALL, "--json", "--prompt", "Count to three.", "--steps", "2",
+                       *settings(target__context=96, sampling__seed=3), *itself).stdout
+        reports += [strict_json(line) for line in trace.splitlines()]
         return reports
 
     def sweep_report(self, prompts: str) -> dict:
@@ -68,7 +80,7 @@ class Definitions(TandemTest):
         self.assertEqual(sorted(key for key in set(defined) if defined.count(key) > 1), [])
 
     def test_help_says_where_the_definitions_are(self):
-        for command in ("generate", "accept", "check", "sweep", "replay", "rows", "score"):
+        for command in ("generate", "accept", "check", "sweep", "replay", "rows", "score", "trace", "tokenize", "inspect"):
             self.assertIn("What the figures mean", self.succeed(command, "--help").stdout.decode())
 
 

@@ -239,7 +239,7 @@ class GenerateMany(TandemTest):
 class Inspect(TandemTest):
     def test_the_parts_add_up_to_the_whole(self):
         out = self.json_of("inspect", "--model", SMALL_MODEL, "--tensors")
-        self.assertEqual((out["architecture"], out["layers"], out["width"], out["vocabulary"]),
+        self.assertEqual((out["architecture"], out["layers"], out["width"], out["vocabulary_size"]),
                          ("llama", 30, 576, 49152))
         self.assertEqual(out["file_bytes"], (MODELS / SMALL_MODEL).stat().st_size)
         for group in ("parts", "formats"):

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "src/base/error.h"
+#include "src/engine/config.h"
 #include "src/engine/corpus_store.h"
 #include "tests/base/temp_dir.h"
 #include "tests/text/tiny_vocabulary.h"

@@ -69,6 +69,30 @@ TEST_F(ReplayTest, CountsAtTemperature0AreThoseOfARealRun) {
   EXPECT_GT(rejected, 100);
 }
 
+// Prompts and answers past window and ring, of target and draft.
+TEST_F(ReplayTest, CountsAreExactForModelsWithSlidingWindows) {
+  TinyOptions sliding = small_options();
+  sliding.architecture = "gemma3";
+  write_pair(sliding);
+  std::vector<std::vector<TokenId>> all = prompts(3);
+  for (std::vector<TokenId>& prompt : all) {
+    const std::size_t period = prompt.size();
+    while (prompt.size() < 130) prompt.push_back(prompt[prompt.size() % period]);
+  }
+  const Session recorded = session({});
+  ASSERT_TRUE(recorded.engine().cache().layer(0).ring);
+  ASSERT_LT(recorded.engine().cache().layer(0).capacity, 130);
+  const Replayer replayer(record(recorded, all));
+  for (const std::string kind : {"ngram", "model", "hybrid"}) {
+    const Prediction prediction = replayer.predict({.kind = kind, .length = 5, .head_rows = {}});
+    const Session real = session({"draft.kind=" + kind, "draft.length=5"});
+    Engine engine = real.make_engine(real.configured_engine());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      expect_same_counts(prediction.answers[i].metrics, answer(real, engine, all[i]).metrics, true, kind);
+    }
+  }
+}
+
 // Penalties and biases change the text and what is drafted; all of it is in the recording.
 TEST_F(ReplayTest, CountsAreExactUnderPenaltiesToo) {
   const auto all = prompts(3);

@@ -214,6 +214,23 @@ TEST_P(SessionFileTest, AnotherRunsCacheIsRefusedWithWhatDiffers) {
   EXPECT_EQ(refusal(), "accepted");
 }
 
+// Keys are stored rotated, so a cache of long factors is of no use where short ones hold.
+TEST_P(SessionFileTest, AContextWithOtherRopeFactorsIsRefused) {
+  TinyOptions options = small_options();
+  options.more = [](GgufBuilder& file) {
+    file.set("qwen2.rope.scaling.original_context_length", std::uint32_t{64});
+    file.tensor_f32("rope_factors_short.weight", {8}, std::vector<float>(8, 1));
+    file.tensor_f32("rope_factors_long.weight", {8}, std::vector<float>(8, 3));
+  };
+  write_pair(options);
+  Session writer = session({"target.context=64"});
+  answer(writer, "the tin hat");
+  ASSERT_GT(write_session_file(path_, writer), 0);
+  Session shorter = session({"target.context=48"}), longer = session({"target.context=65"});
+  EXPECT_EQ(refusal(shorter), "accepted");
+  EXPECT_THAT(refusal(longer), AllOf(HasSubstr("rope"), HasSubstr("short"), HasSubstr("long")));
+}
+
 TEST_P(SessionFileTest, ACutOrChangedFileIsRefused) {
   Session first = session();
   answer(first, "the hat");

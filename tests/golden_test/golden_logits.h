@@ -1,5 +1,6 @@
 // Compares forward passes of real models with tests/golden/logits.jsonl, made by llama.cpp from F32 weights.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "src/engine/model_files.h"
+#include "src/engine/scoring.h"
 
 namespace tandem {
 
@@ -26,17 +28,25 @@ struct GoldenContinuation {
   std::vector<double> margin;  // one a greedy id
 };
 
+// How far a text may lie from its golden rows: each token's log-probability, their mean absolute difference, and the
+// logits and log-sum-exp of the last row.
+struct GoldenBounds {
+  double token, mean, logit;
+};
+
 // One model's golden rows, and the model on a backend.
 class GoldenModel {
  public:
   // `name` as in the rows; `backend` as make_backend takes it.
   GoldenModel(std::string_view name, std::string_view file, std::string_view backend);
 
-  // Every token of every text: log-probability within `tolerance`, argmax equal unless the golden margin is below
-  // `tolerance`, and the last row's top 20 and log-sum-exp within `logit`. Each text's mean absolute difference: at
-  // most `mean`.
-  void expect_equal(double tolerance, double mean, double logit);
-  void expect_equal(double tolerance) { expect_equal(tolerance, tolerance, tolerance); }
+  // Every token of every text, and the last row's top 20, within the bounds that `bounds_of` gives for the text and the
+  // scores of this backend; argmax equal unless the golden margin is below that of a token.
+  void expect_equal(const std::function<GoldenBounds(const GoldenText&, const Scores&)>& bounds_of);
+  void expect_equal(double tolerance);
+
+  const ModelFile& model() const { return model_; }
+  Backend& backend() { return *backend_; }
 
   // Mean absolute NLL difference, pooled over all scored tokens, at most `factor` times llama.cpp's; argmax equal
   // wherever the margin exceeds 1. Prints both.

@@ -1,7 +1,11 @@
 // Gemma 3 270M against an independent engine; two of its texts are longer than the sliding window, one more than twice.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/golden_test/golden_logits.h"
+#include "tests/golden_test/half_gelu_backend.h"
 #include "tests/model_folder.h"
 
 namespace tandem {
@@ -16,11 +20,41 @@ class GoldenGemma : public testing::Test {
   static constexpr const char* kFile = "gemma-3-270m-q4_k_m.gguf";
 };
 
-// The golden values take gelu from a table that rounds input and output to f16, also in F32 runs. That alone moves a
-// token by up to 0.006, and amplifies the rounding of F32 sums to 0.0004 on average (with the same table here, relative
-// noise of 3e-7 on the products does; without it, 0.000002). So 1e-3 holds on average, and 1e-2 for each token;
-// logits, which also move together, have a bound of their own.
-TEST_F(GoldenGemma, ReferenceIsEqualTokenByToken) { model("reference").expect_equal(1e-2, 1e-3, 5e-2); }
+// How far the scores of two runs are apart, in what GoldenBounds bounds.
+GoldenBounds distance(const Scores& a, const Scores& b) {
+  GoldenBounds out{0, 0, 0};
+  for (std::size_t i = 1; i < a.logprobs.size(); ++i) {
+    const double difference = std::abs(a.logprobs[i] - b.logprobs[i]);
+    out.token = std::max(out.token, difference);
+    out.mean += difference / static_cast<double>(a.logprobs.size() - 1);
+  }
+  for (std::size_t i = 0; i < a.last_logits.size(); ++i) {
+    out.logit = std::max(out.logit, std::abs(static_cast<double>(a.last_logits[i]) - b.last_logits[i]));
+  }
+  return out;
+}
+
+// The golden values take gelu from a table that rounds input and output to f16, also in F32 runs; the reference
+// computes it. What that rounding does is measured here: the reference with such a table against without, on the texts
+// of up to 200 ids, of which the largest counts for the longer ones too. The golden run sums in another order, so where
+// a value lies near the border of two entries it takes the other one, which moves the value by as much as the rounding
+// does at most: so the golden values may lie twice as far away. (Token 0.005 to 0.008, mean 0.0005 to 0.001, logits
+// 0.005 to 0.018 by the table; the golden values lie 0.003 to 0.006, 0.0006 to 0.0008 and 0.003 to 0.012 away.)
+TEST_F(GoldenGemma, ReferenceIsEqualUpToTheRoundingOfTheGoldenGelu) {
+  GoldenModel golden = model("reference");
+  GoldenBounds largest{0, 0, 0};
+  golden.expect_equal([&](const GoldenText& text, const Scores& scores) {
+    constexpr std::size_t kShort = 200;
+    if (text.ids.size() <= kShort) {
+      HalfGeluBackend rounding(golden.backend());
+      const GoldenBounds moved = distance(scores, score(golden.model(), rounding, text.ids));
+      largest = {std::max(largest.token, moved.token), std::max(largest.mean, moved.mean),
+                 std::max(largest.logit, moved.logit)};
+    }
+    EXPECT_GT(largest.token, 0) << "the golden rows begin with a short text";
+    return GoldenBounds{2 * largest.token, 2 * largest.mean, 2 * largest.logit};
+  });
+}
 
 TEST_F(GoldenGemma, Int8IsAsCloseAsLlamaCpp) { model("cpu").expect_as_close_as_llama(1.1); }
 

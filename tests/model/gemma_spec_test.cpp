@@ -89,6 +89,22 @@ TEST(GemmaSpec, TheFileMayNameBaseAndPattern) {
   EXPECT_EQ(spec.sliding_rope_base, 5e3);
 }
 
+// Gemma 3 of 4B and up: positions of the global layers alone are interpolated, up to the context that the file names.
+TEST(GemmaSpec, ScaledRopeLeavesLayersWithARopeOfTheirOwnAlone) {
+  const auto linear = [](const std::string& architecture) {
+    return [architecture](GgufBuilder& out) {
+      if (architecture == "gemma3") window_512(out);
+      out.set(architecture + ".rope.scaling.type", "linear").set(architecture + ".rope.scaling.factor", 8.f);
+    };
+  };
+  const ModelSpec spec = spec_of("gemma3", linear("gemma3"));
+  EXPECT_EQ(spec.rope_divisors, std::vector<double>(128, 8));
+  EXPECT_EQ(spec.rope_magnitude, 1);
+  EXPECT_EQ(spec.sliding_rope_base, 1e4);
+  EXPECT_EQ(spec.context, 8192);
+  EXPECT_EQ(spec_of("gemma2", linear("gemma2")).rope_divisors, std::vector<double>(128, 8));
+}
+
 TEST(GemmaSpec, Gemma2HasTheSoftCapsAndTheWindowOfThePublishedModels) {
   const ModelSpec spec = spec_of("gemma2", [](GgufBuilder&) {});
   EXPECT_EQ(spec.sliding, every(2, 12));

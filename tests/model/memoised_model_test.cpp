@@ -89,6 +89,27 @@ TEST_F(Memoised, APrefixIsComputedOnceWhileMemoryLasts) {
   EXPECT_EQ(memo.computed(), 1);
 }
 
+// Going back further than the rings of sliding windows hold, the true cache is filled anew.
+TEST(MemoisedSliding, PrefixesFarApartAnswerAsTheModelDoes) {
+  TinyOptions options;
+  options.architecture = "gemma3";
+  TinyModel tiny(options, "cpu", 1, 32);
+  std::mt19937_64 random(4);
+  const std::vector<TokenId> text = random_tokens(random, 200);
+  MemoisedModel memo(tiny.model, 256, KvType::f16, 0);
+  for (const std::size_t length : {150u, 200u, 60u, 199u, 100u, 101u, 1u, 200u}) {
+    std::vector<TokenId> prefix(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
+    for (const TokenId last : {prefix.back(), static_cast<TokenId>((prefix.back() + 1) % 105)}) {
+      prefix.back() = last;
+      KvCache cache = tiny.model.make_cache(256, KvType::f16);
+      ASSERT_TRUE(cache.layer(0).ring);
+      const std::vector<float> expected = feed(tiny.model, cache, prefix, 32);
+      const auto logits = memo.logits_after(prefix);
+      EXPECT_TRUE(std::equal(logits.begin(), logits.end(), expected.begin(), expected.end())) << length;
+    }
+  }
+}
+
 TEST_F(Memoised, WithoutMemoryItComputesAgainAndAnswersTheSame) {
   MemoisedModel memo(model_.model, 96, KvType::f16, 0);
   for (int repeat = 0; repeat < 2; ++repeat) {

@@ -1,4 +1,4 @@
-// A random llama, qwen2 or gemma model small enough for whole-model tests in milliseconds, with a byte-level
+// A random llama, qwen, phi or gemma model small enough for whole-model tests in milliseconds, with a byte-level
 // vocabulary.
 #pragma once
 #include <algorithm>
@@ -75,7 +75,7 @@ inline Vocabulary other_tiny_vocabulary() {
 }
 
 struct TinyOptions {
-  std::string architecture = "qwen2";  // or llama, gemma2, gemma3
+  std::string architecture = "qwen2";  // or llama, qwen3, phi3, gemma2, gemma3
   int layers = 2;
   int width = 64;
   int heads = 4;
@@ -84,7 +84,7 @@ struct TinyOptions {
   int ffn = 96;
   int rows = 112;  // of the embedding; those past the vocabulary are padding
   int context = 512;
-  int window = 16;              // gemma2, gemma3: of the sliding layers,
+  int window = 16;              // phi3: of all layers; gemma2, gemma3: of the sliding layers,
   int sliding_period = 2;       // all but the last of so many
   Format format = Format::f32;  // of all matrices: f32, q8_0, q4_k or q6_k; the last two need columns of 256
   bool tied = true;
@@ -92,6 +92,7 @@ struct TinyOptions {
   double noise = 0;           // mixes this much of a second random model in (f32 and q8_0): a draft that often agrees
   std::string chat_template;  // empty = none
   Vocabulary vocabulary = tiny_vocabulary();
+  std::function<void(GgufBuilder& file)> more;                         // may add keys and tensors
   std::function<void(std::string_view name, std::string& data)> edit;  // may change a tensor's bytes before they go in
 };
 
@@ -192,9 +193,12 @@ inline void add_tiny_vocabulary(GgufBuilder& out, const TinyOptions& o) {
   for (const TokenType type : v.types) types.push_back(static_cast<std::int32_t>(type));
   out.set("tokenizer.ggml.model", v.model).set("tokenizer.ggml.pre", v.pre).set("tokenizer.ggml.tokens", v.tokens);
   out.set("tokenizer.ggml.token_type", types).set("tokenizer.ggml.merges", v.merges);
+  if (!v.scores.empty()) out.set("tokenizer.ggml.scores", v.scores);
   out.set("tokenizer.ggml.bos_token_id", static_cast<std::uint32_t>(*v.bos));
   out.set("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(*v.eos));
-  out.set("tokenizer.ggml.add_bos_token", false);
+  out.set("tokenizer.ggml.add_bos_token", v.add_bos);
+  if (v.eot) out.set("tokenizer.ggml.eot_token_id", static_cast<std::uint32_t>(*v.eot));
+  if (v.eom) out.set("tokenizer.ggml.eom_token_id", static_cast<std::uint32_t>(*v.eom));
   if (!o.chat_template.empty()) out.set("tokenizer.chat_template", o.chat_template);
 }
 
@@ -217,7 +221,12 @@ inline GgufBuilder tiny_gguf(const TinyOptions& o) {
     set("attention.sliding_window", o.window);
     set("attention.sliding_window_pattern", o.sliding_period);
   }
+  if (o.architecture == "phi3") {
+    set("rope.dimension_count", o.head_dim / 4 * 2);
+    set("attention.sliding_window", o.window);
+  }
   add_tiny_vocabulary(out, o);
+  if (o.more) o.more(out);
 
   const TinyWeights weights(o);
   const auto matrix = [&](const std::string& name, int rows, int cols) {
@@ -233,14 +242,19 @@ inline GgufBuilder tiny_gguf(const TinyOptions& o) {
       weights.add(out, block + "post_attention_norm.weight", 1, o.width, 1, 0.1);
       weights.add(out, block + "post_ffw_norm.weight", 1, o.width, 1, 0.1);
     }
-    matrix(block + "attn_q", query, o.width);
-    matrix(block + "attn_k", kv, o.width);
-    matrix(block + "attn_v", kv, o.width);
+    if (o.architecture == "phi3") {
+      matrix(block + "attn_qkv", query + 2 * kv, o.width);
+      matrix(block + "ffn_up", 2 * o.ffn, o.width);
+    } else {
+      matrix(block + "attn_q", query, o.width);
+      matrix(block + "attn_k", kv, o.width);
+      matrix(block + "attn_v", kv, o.width);
+      matrix(block + "ffn_gate", o.ffn, o.width);
+      matrix(block + "ffn_up", o.ffn, o.width);
+    }
     matrix(block + "attn_output", o.width, query);
-    matrix(block + "ffn_gate", o.ffn, o.width);
-    matrix(block + "ffn_up", o.ffn, o.width);
     matrix(block + "ffn_down", o.width, o.ffn);
-    if (o.architecture == "gemma3") {
+    if (o.architecture == "qwen3" || o.architecture == "gemma3") {
       weights.add(out, block + "attn_q_norm.weight", 1, o.head_dim, 1, 0.1);
       weights.add(out, block + "attn_k_norm.weight", 1, o.head_dim, 1, 0.1);
     }

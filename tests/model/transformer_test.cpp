@@ -29,6 +29,10 @@ TinyOptions tiny(std::string architecture, Format format, bool tied) {
 std::vector<Case> cases() {
   return {{"ReferenceLlamaF32", "reference", tiny("llama", Format::f32, false), KvType::f32},
           {"ReferenceQwen2Q8_0", "reference", tiny("qwen2", Format::q8_0, true), KvType::f16},
+          {"ReferenceQwen3F32", "reference", tiny("qwen3", Format::f32, false), KvType::f32},
+          {"CpuQwen3Q8_0", "cpu", tiny("qwen3", Format::q8_0, true), KvType::f16},
+          {"ReferencePhi3F32", "reference", tiny("phi3", Format::f32, false), KvType::f32},
+          {"CpuPhi3Q4_K", "cpu", tiny("phi3", Format::q4_k, false), KvType::f16},
           {"ReferenceGemma2F32", "reference", tiny("gemma2", Format::f32, false), KvType::f32},
           {"ReferenceGemma3Q8_0", "reference", tiny("gemma3", Format::q8_0, true), KvType::f16},
           {"CpuGemma2Q4_K", "cpu", tiny("gemma2", Format::q4_k, true), KvType::f16},

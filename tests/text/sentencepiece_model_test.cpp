@@ -20,6 +20,7 @@ using testing::HasSubstr;
 struct ModelFileParts {
   std::vector<std::string> pieces = {"<unk>", "<s>", "</s>", "\u2581", "a", "\u2581a"};
   std::string trainer, normalizer, denormalizer;
+  std::uint64_t marks = 3;  // the type of <s> and </s>: control
 
   std::string bytes() const {
     std::string out;
@@ -27,7 +28,7 @@ struct ModelFileParts {
       std::string piece;
       append_bytes(piece, 1, pieces[i]);
       append_float(piece, 2, -static_cast<float>(i));
-      if (i < 3) append_varint(piece, 3, i == 0 ? 2 : 3);
+      if (i < 3) append_varint(piece, 3, i == 0 ? 2 : marks);
       append_bytes(out, 1, piece);
     }
     append_bytes(out, 2, trainer);
@@ -85,6 +86,19 @@ TEST(SentencePieceFile, SaysWhichIdsAreSpecial) {
   EXPECT_EQ(v.eos, 1);
   EXPECT_EQ(v.padding, 2);
   EXPECT_FALSE(v.add_space_prefix);
+}
+
+// The default ids of a file without such pieces would put a piece of text in front of every prompt.
+TEST(SentencePieceFile, APieceThatIsNoControlTokenIsNoSpecialId) {
+  for (const std::uint64_t type : {1u, 4u, 5u}) {
+    ModelFileParts file = bpe_file();
+    file.marks = type;
+    append_varint(file.trainer, 40, 3);  // unknown: a piece of text
+    append_varint(file.trainer, 43, 4);
+    const Vocabulary v = read_sentencepiece_model(file.bytes(), "t.model");
+    for (const std::optional<TokenId>& id : {v.bos, v.eos, v.unknown, v.padding}) EXPECT_EQ(id, std::nullopt);
+    EXPECT_FALSE(v.add_bos);
+  }
 }
 
 TEST(SentencePieceFile, RefusesWhatItWouldTokenizeWrongly) {

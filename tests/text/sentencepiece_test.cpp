@@ -170,6 +170,8 @@ TEST(SentencePiece, AnUnusedTokenIsNeverGiven) {
   EXPECT_THAT(tokenizer->encode("ab", Specials::literal), ElementsAre(kFirst + 2, kFirst + 3));
   EXPECT_THAT(tokenizer->encode("abc", Specials::literal), ElementsAre(kFirst + 1));
   EXPECT_THAT(tokenizer->encode("c", Specials::literal), ElementsAre(kByte + 'c'));
+  const TokenId mark = add_piece(v, "<eos>", TokenType::unused);  // not even where control tokens are parsed
+  EXPECT_THAT(make_tokenizer(v, "m.gguf")->encode("<eos>", Specials::parse), testing::Not(testing::Contains(mark)));
 }
 
 TEST(SentencePiece, WithoutBytesOrAnUnknownTokenTextIsLeftOut) {

@@ -41,7 +41,12 @@ TEST(Pretokenizer, SplitsAsTheModelsWereTrained) {
   EXPECT_THAT(pieces_of("smollm", "a  7"), ElementsAre("a", "  ", "7"));
   EXPECT_THAT(pieces_of("qwen2", "WE'VE 1234 (x)!\n\n  y\t\n"),
               ElementsAre("WE", "'VE", " ", "1", "2", "3", "4", " (", "x", ")!\n\n", " ", " y", "\t\n"));
-  EXPECT_THAT(pieces_of("llama-bpe", "1234567 \u00e9t\u00e9"), ElementsAre("123", "456", "7", " \u00e9t\u00e9"));
+  for (const char* pre : {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "dbrx", "smaug-bpe"}) {
+    EXPECT_THAT(pieces_of(pre, "1234567 \u00e9t\u00e9"), ElementsAre("123", "456", "7", " \u00e9t\u00e9")) << pre;
+  }
+  for (const char* pre : {"qwen2", "deepseek-r1-qwen", "megrez"}) {
+    EXPECT_THAT(pieces_of(pre, "a'LL 12"), ElementsAre("a", "'LL", " ", "1", "2")) << pre;
+  }
 }
 
 TEST(Pretokenizer, WhiteSpaceIsUnicodes) {
@@ -247,8 +252,10 @@ TEST(WholePieces, ComeFirstForLlamaOnly) {
   Vocabulary vocabulary = tiny_vocabulary("llama-bpe", {{"a", "b"}});
   const TokenId whole = add(vocabulary, "abc", TokenType::normal);  // no merge leads here
   EXPECT_THAT(make_tokenizer(vocabulary, "test.gguf")->encode("abc", Specials::literal), ElementsAre(whole));
-  vocabulary.pre = "qwen2";
-  EXPECT_THAT(make_tokenizer(vocabulary, "test.gguf")->encode("abc", Specials::literal), ElementsAre(256, 'c'));
+  for (const char* pre : {"qwen2", "dbrx", "smaug-bpe"}) {
+    vocabulary.pre = pre;
+    EXPECT_THAT(make_tokenizer(vocabulary, "test.gguf")->encode("abc", Specials::literal), ElementsAre(256, 'c'));
+  }
 }
 
 TEST(MakeTokenizer, RefusesWhatItDoesNotKnow) {
@@ -259,8 +266,10 @@ TEST(MakeTokenizer, RefusesWhatItDoesNotKnow) {
   };
   EXPECT_EQ(refused([](Vocabulary& v) { v.model = "bert"; }),
             "m.gguf: tokenizer.ggml.model: expected gpt2 (byte-level BPE) or llama (SentencePiece BPE), got \"bert\"");
-  EXPECT_EQ(refused([](Vocabulary& v) { v.pre = "default"; }),
-            "m.gguf: tokenizer.ggml.pre: expected one of qwen2, smollm, gpt-2, llama-bpe, got \"default\"");
+  EXPECT_EQ(
+      refused([](Vocabulary& v) { v.pre = "default"; }),
+      "m.gguf: tokenizer.ggml.pre: expected one of qwen2, deepseek-r1-qwen, megrez, smollm, gpt-2, llama-bpe, llama3, "
+      "llama-v3, falcon3, pixtral, dbrx, smaug-bpe, got \"default\"");
   EXPECT_EQ(refused([](Vocabulary& v) { v.types.pop_back(); }),
             "m.gguf: tokenizer.ggml.token_type: expected 257 entries, one a token, got 256");
   EXPECT_THAT(refused([](Vocabulary& v) { v.merges.push_back("ab"); }),

@@ -8,7 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/text/tokenizer.h"
-#include "tests/text/tiny_vocabulary.h"
+#include "tests/text/tiny_pieces.h"
 
 namespace tandem {
 namespace {
@@ -64,6 +64,33 @@ TEST(VocabularyPair, DifferencesAreAllCountedAndTheFirstShown) {
   EXPECT_EQ(found.first[1].target, "\"ab\"");
   EXPECT_EQ(found.first[1].draft, "\"ef\"");
   EXPECT_EQ(found.first[2].id, 258);
+}
+
+TEST(VocabularyPair, OfSentencePieceNamesEveryIdThatDiffers) {
+  Vocabulary target = tiny_pieces({" the", "he", "the", "<0x41>"});
+  Vocabulary draft = target;
+  constexpr TokenId kFirst = 259, kByteA = 3 + 'A';
+  std::swap(draft.tokens[kFirst], draft.tokens[kFirst + 2]);
+  draft.types[kByteA] = TokenType::normal;  // the text "<0x41>", no longer the byte
+  add_piece(draft, "<unused0>", TokenType::unused);
+  const VocabularyComparison found = compare_vocabularies(target, draft, 5);
+  EXPECT_EQ(found.match(), VocabularyMatch::different);
+  EXPECT_EQ(found.differing, 3);
+  EXPECT_EQ(found.padding, 1);
+  ASSERT_EQ(found.first.size(), 3u);
+  EXPECT_EQ(found.first[0].id, kByteA);
+  EXPECT_EQ(found.first[0].target, "\"<0x41>\" (byte)");
+  EXPECT_EQ(found.first[0].draft, "\"<0x41>\"");
+  EXPECT_EQ(found.first[1].id, kFirst);
+  EXPECT_EQ(found.first[1].target, "\"\u2581the\"");
+  EXPECT_EQ(found.first[1].draft, "\"the\"");
+  EXPECT_EQ(found.first[2].id, kFirst + 2);
+  EXPECT_TRUE(refused(target, draft));
+  // Scores and the handling of spaces are the tokenizer's own; ids mean the same.
+  Vocabulary rescored = target;
+  for (float& score : rescored.scores) score -= 1;
+  rescored.add_space_prefix = true;
+  EXPECT_EQ(compare_vocabularies(target, rescored, 5).match(), VocabularyMatch::same);
 }
 
 // The report and the refusal come from one rule.
