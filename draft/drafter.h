@@ -60,10 +60,23 @@ class Drafter {
 // A drafter that can also fill a tree which another source has begun.
 class GrowingDrafter : public Drafter {
  public:
+  const TokenTree& propose(Context& context, LengthPolicy& policy) final {
+    tree_.clear(context.tokens().back());
+    grow(tree_, context, policy);
+    return tree_;
+  }
   // Adds nodes below or beside those that are there; `context` ends with the pending token and is left so.
   virtual void grow(TokenTree& tree, Context& context, LengthPolicy& policy) = 0;
-  // The question about a draft step below the pending token with which grow() would begin on a tree of one node.
-  virtual DraftQuestion first(const Context& context) = 0;
+
+ private:
+  TokenTree tree_;
+};
+
+// One whose nodes cost draft steps.
+class SteppingDrafter : public GrowingDrafter {
+ public:
+  // The question about the draft step behind the path of first children, with which grow() would begin there.
+  virtual DraftQuestion first(const TokenTree& tree, Context& context) = 0;
 };
 
 }  // namespace tandem

@@ -32,10 +32,11 @@ void require_drawable(std::span<const TokenId> head_tokens, const SamplingOption
 }  // namespace
 
 ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise,
-                           TokenMask mask, DraftDraw draw)
+                           TokenMask mask, DraftDraw draw, std::shared_ptr<Constraint> constraint)
     : model_(model),
       draw_(draw),
-      sampler_(sampling, noise, std::move(mask)),
+      admission_(constraint),
+      sampler_(sampling, noise, std::move(mask), std::move(constraint)),
       cache_(model.make_cache(context, kv_type)),
       room_(std::min(context, model.max_positions())),
       positions_(static_cast<std::size_t>(room_)) {
@@ -53,14 +54,15 @@ void ModelDrafter::reset() {
 
 std::string ModelDrafter::take_warning() { return std::exchange(warning_, {}); }
 
-const TokenTree& ModelDrafter::propose(Context& context, LengthPolicy& policy) {
-  tree_.clear(context.tokens().back());
-  grow(tree_, context, policy);
-  return tree_;
-}
-
-DraftQuestion ModelDrafter::first(const Context& context) {
-  return {1, 1, 1, -1, DraftSource::model, 0, unread(context.tokens())};
+DraftQuestion ModelDrafter::first(const TokenTree& tree, Context& context) {
+  const int node = tree.first_leaf();
+  return {tree.depth(node) + 1,
+          tree.size(),
+          tree.path_confidence(node),
+          -1,
+          DraftSource::model,
+          node,
+          unread(context.tokens()) + tree.depth(node)};
 }
 
 DraftQuestion ModelDrafter::question(const TokenTree& tree, int node) const {
@@ -73,12 +75,14 @@ void ModelDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy)
   if (!can_draft(context.tokens())) return;
   const Pushed pushed(context);
   const std::uint32_t start = context.position();
+  admission_.begin(context);
   begin_growing(tree);
   while (!tree.full()) {
     const int node = most_promising(tree.size());
     if (node < 0) return;
     Branch& chosen = branch(node);
     if (!chosen.known) {
+      if (open(tree, node, policy)) continue;
       chosen.step_open = spend_step(tree, node, context, policy);
     } else {
       chosen.row_open = add_row(tree, node, start, policy);
@@ -114,6 +118,19 @@ int ModelDrafter::most_promising(int nodes) const {
     if (promise(node) > most) most = promise(node), best = node;
   }
   return best;
+}
+
+// Gives the node the child that a constraint leaves, for which no draft step is needed; false when there is none.
+bool ModelDrafter::open(TokenTree& tree, int node, LengthPolicy& policy) {
+  Branch& at = branch(node);
+  if (std::exchange(at.opened, true)) return false;
+  const int child = admission_.add_certain(tree, node, policy);
+  if (child < 0) return false;
+  const double confidence = tree.confidence(child);
+  branch(child) = {};
+  branch(child).path = at.path * at.left * confidence;
+  at.left *= 1 - confidence;
+  return true;
 }
 
 // Runs the draft on the path to `node`; false when policy or room forbid it.
@@ -182,6 +199,10 @@ void ModelDrafter::learn(TokenTree& tree, int node, std::span<const float> logit
   Branch& at = branch(node);
   at.known = true;
   at.left = 1;
+  if (sampler_.constraint() != nullptr && !sampler_.any_usable(logits, context)) {
+    at.row_open = false;  // a head with rows for a part of the vocabulary may have none for what may follow
+    return;
+  }
   const auto take = [&](auto&& probability_of) {
     for (int child = tree.next_child(node, node); child >= 0; child = tree.next_child(node, child)) {
       at.left = std::max(0.0, at.left - probability_of(tree.token(child)));
@@ -190,7 +211,7 @@ void ModelDrafter::learn(TokenTree& tree, int node, std::span<const float> logit
   if (sampler_.greedy()) {
     // The best token is sure to be drawn, which says nothing of how sure the model is: its own probabilities do.
     at.ranked = sampler_.best_tokens(logits, context, at.best);
-    const double normaliser = log_sum_exp(logits);
+    const double normaliser = sampler_.log_total(logits);
     const auto probability = [&](double logit) {
       const double value = std::exp(logit - normaliser);
       return std::isfinite(value) ? std::min(value, 1.0) : 1.0;

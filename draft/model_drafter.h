@@ -1,9 +1,11 @@
 // Drafts with a smaller model of the same vocabulary.
 #pragma once
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "draft/admission.h"
 #include "draft/drafter.h"
 #include "src/model/language_model.h"
 #include "src/sample/sampler.h"
@@ -17,8 +19,8 @@ namespace tandem {
 // and a new prompt are one case. Where the policy does not want to read what is long unread, it is asked about the last
 // tokens alone, from which the draft then goes on until reset() or another prompt: no draft step is ever too dear to be
 // tried again. The beginning of a prompt may be read first as a trial, so that a draft which foretells nothing of it
-// need not read the rest.
-class ModelDrafter final : public GrowingDrafter {
+// need not read the rest. Where a constraint leaves one token, that is the child, without a draft step.
+class ModelDrafter final : public SteppingDrafter {
  public:
   static constexpr int kMostChildren = 4;  // of one node
   static constexpr int kTrialTokens = 24;  // of a prompt that are read as a trial
@@ -26,21 +28,21 @@ class ModelDrafter final : public GrowingDrafter {
 
   // `model` outlives this. `context`: slots of the draft's cache, at most the model's limit (Error(model) otherwise).
   // `mask`: ids that both vocabularies may produce. `draw`: as the rule that checks the proposals wants it.
-  // Error(config) when the model's head was trimmed to tokens that mask and bias all forbid.
+  // `constraint`: of the answer; null: none. Error(config) when the model's head was trimmed to tokens that mask and
+  // bias all forbid.
   ModelDrafter(LanguageModel& model, int context, KvType kv_type, SamplingOptions sampling, Noise noise, TokenMask mask,
-               DraftDraw draw = DraftDraw::independent);
+               DraftDraw draw = DraftDraw::independent, std::shared_ptr<Constraint> constraint = nullptr);
 
-  // Throws Error(numeric) for a row of logits without a usable number.
-  const TokenTree& propose(Context& context, LengthPolicy& policy) override;
   void observe(const Observation&, const Context&) override {}
   void begin() override { tried_ = false; }
   std::string take_warning() override;
   void reset() override;
   std::string_view name() const override { return "model"; }
 
-  // Wherever nodes are likeliest, below and beside those that are there.
+  // Wherever nodes are likeliest, below and beside those that are there. Throws Error(numeric) for a row of logits
+  // without a usable number, unless it is the constraint that leaves none.
   void grow(TokenTree& tree, Context& context, LengthPolicy& policy) override;
-  DraftQuestion first(const Context& context) override;
+  DraftQuestion first(const TokenTree& tree, Context& context) override;
 
   // The text that the cache stands for: after a proposal that drafted, the context and the path to the node of the last
   // draft step. Its first tokens have no keys and values where they were skipped.
@@ -54,6 +56,7 @@ class ModelDrafter final : public GrowingDrafter {
     double left = 1;           // share of its distribution that no child of it has
     double next = 0;           // share of that which the likeliest next child has
     bool known = false;        // a draft step was spent on it
+    bool opened = false;       // it was looked whether a constraint leaves one token
     bool step_open = true;     // one may still be
     bool row_open = true;      // it may get one more child
     int rank = 0, ranked = 0;  // temperature 0: its next child among the best tokens, and how many those are
@@ -69,6 +72,7 @@ class ModelDrafter final : public GrowingDrafter {
   void begin_growing(const TokenTree& tree);
   double promise(int node) const;
   int most_promising(int nodes) const;
+  bool open(TokenTree& tree, int node, LengthPolicy& policy);
   bool spend_step(TokenTree& tree, int node, Context& context, LengthPolicy& policy);
   bool add_row(TokenTree& tree, int node, std::uint32_t start, LengthPolicy& policy);
   int add_child(TokenTree& tree, int node, std::uint32_t start);
@@ -89,6 +93,7 @@ class ModelDrafter final : public GrowingDrafter {
 
   LanguageModel& model_;
   DraftDraw draw_;
+  Admission admission_;
   Sampler sampler_;
   KvCache cache_;
   int room_;  // tokens the cache and the model's positions have room for
@@ -98,7 +103,6 @@ class ModelDrafter final : public GrowingDrafter {
   bool tried_ = false;               // or not worth it for this prompt
   bool trial_known_ = false;         // trial_ is about the first of cached_
   std::array<Foretold, kTrialTokens - kTrialBegins - 1> trial_{};
-  TokenTree tree_;
   std::array<Branch, kMaxTreeNodes> branches_;
   std::string warning_;
   bool said_full_ = false, said_unknown_ = false;

@@ -13,8 +13,13 @@ double confidence_after(int length) { return (length + 1.0) / (length + 2.0); }
 
 }  // namespace
 
-NgramDrafter::NgramDrafter(int min_match, int max_match, int tokens, std::shared_ptr<const Corpus> corpus)
-    : min_match_(min_match), max_match_(max_match), automaton_(tokens), corpus_(std::move(corpus)) {
+NgramDrafter::NgramDrafter(int min_match, int max_match, int tokens, std::shared_ptr<const Corpus> corpus,
+                           std::shared_ptr<Constraint> constraint)
+    : min_match_(min_match),
+      max_match_(max_match),
+      admission_(std::move(constraint)),
+      automaton_(tokens),
+      corpus_(std::move(corpus)) {
   if (min_match < 1 || max_match < min_match) {
     fail(ErrorKind::config, "draft.ngram: expected 1 <= min_match <= max_match, got {} and {}", min_match, max_match);
   }
@@ -30,7 +35,7 @@ void NgramDrafter::reset() {
 
 // An automaton cannot forget its newest tokens, so a context that is no extension of the text (tokens were cut, another
 // prompt began) is read anew.
-void NgramDrafter::read(std::span<const TokenId> tokens) {
+void NgramDrafter::take_in(std::span<const TokenId> tokens) {
   const bool extends = tokens.size() >= text_.size() && std::equal(text_.begin(), text_.end(), tokens.begin());
   if (!extends) reset();
   for (const TokenId token : tokens.subspan(text_.size())) {
@@ -39,11 +44,14 @@ void NgramDrafter::read(std::span<const TokenId> tokens) {
   }
 }
 
-const TokenTree& NgramDrafter::propose(Context& context, LengthPolicy& policy) {
-  tree_.clear(context.tokens().back());
-  read(context.tokens());
-  extend(tree_, 0, policy);
-  return tree_;
+void NgramDrafter::read(const Context& context) {
+  admission_.begin(context);
+  take_in(context.tokens());
+}
+
+void NgramDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy) {
+  read(context);
+  extend(tree, tree.first_leaf(), policy);
 }
 
 // Leaves the tokens of the path in path_.
@@ -100,15 +108,13 @@ std::optional<NgramDrafter::Candidate> NgramDrafter::candidate() const {
 }
 
 DraftQuestion NgramDrafter::question(const TokenTree& tree, int node, const Candidate& next) const {
-  double path_confidence = 1;
-  for (int i = node; i > 0; i = tree.parent(i)) path_confidence *= tree.confidence(i);
-  return {tree.depth(node) + 1, tree.size(), path_confidence, next.confidence, source_, node};
+  return {tree.depth(node) + 1, tree.size(), tree.path_confidence(node), next.confidence, source_, node};
 }
 
 std::optional<DraftQuestion> NgramDrafter::first(const TokenTree& tree, int node) {
   if (tree.full() || choose(tree, node) == DraftSource::none) return std::nullopt;
   const std::optional<Candidate> next = candidate();
-  if (!next) return std::nullopt;
+  if (!next || !admission_.admits(tree, node, next->token)) return std::nullopt;
   return question(tree, node, *next);
 }
 
@@ -116,7 +122,8 @@ int NgramDrafter::extend(TokenTree& tree, int node, LengthPolicy& policy) {
   choose(tree, node);
   while (!tree.full()) {
     const std::optional<Candidate> next = candidate();
-    if (!next || !policy.allow_row(question(tree, node, *next))) break;
+    if (!next || !admission_.admits(tree, node, next->token)) break;
+    if (!policy.allow_row(question(tree, node, *next))) break;
     node = tree.add(node, next->token, ChildKind::deterministic, source_, static_cast<float>(next->confidence));
     path_.push_back(next->token);
     ++length_;

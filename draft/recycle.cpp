@@ -54,7 +54,7 @@ void RecycleDrafter::follow(TokenId token, TokenId next) {
 }
 
 // Between two steps the context does not change; where it did, another prompt began.
-void RecycleDrafter::read(std::span<const TokenId> tokens) {
+void RecycleDrafter::learn_text(std::span<const TokenId> tokens) {
   if (tokens.size() == known_) return;
   if (known_ > 0) reset();
   known_ = tokens.size();
@@ -76,20 +76,30 @@ RecycleDrafter::Candidate RecycleDrafter::best_candidate(const TokenTree& tree) 
   return best;
 }
 
-const TokenTree& RecycleDrafter::propose(Context& context, LengthPolicy& policy) {
-  tree_.clear(context.tokens().back());
-  read(context.tokens());
-  extend(tree_, policy);
-  return tree_;
+void RecycleDrafter::read(const Context& context) {
+  admission_.begin(context);
+  learn_text(context.tokens());
+}
+
+void RecycleDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy) {
+  read(context);
+  extend(tree, policy);
 }
 
 void RecycleDrafter::extend(TokenTree& tree, LengthPolicy& policy) {
-  path_confidence_[0] = 1;
-  next_rank_[0] = 0;
-  while (tree.size() <= kMostDrafted) {
+  const int begun = tree.size(), root = tree.first_leaf();
+  next_rank_.fill(kSuccessors);
+  path_confidence_[static_cast<std::size_t>(root)] = tree.path_confidence(root);
+  next_rank_[static_cast<std::size_t>(root)] = 0;
+  while (!tree.full() && tree.size() < begun + kMostDrafted) {
     const Candidate child = best_candidate(tree);
     if (child.parent < 0) break;
     const auto parent = static_cast<std::size_t>(child.parent);
+    const TokenId token = successors(tree.token(child.parent))[static_cast<std::size_t>(child.rank)];
+    if (!admission_.admits(tree, child.parent, token)) {
+      ++next_rank_[parent];
+      continue;
+    }
     const double likely = confidence(child.rank);
     double left = 1;  // chance that it comes to this child: none of the better ones was it
     for (int rank = 0; rank < child.rank; ++rank) left -= confidence(rank);
@@ -98,7 +108,6 @@ void RecycleDrafter::extend(TokenTree& tree, LengthPolicy& policy) {
       next_rank_[parent] = kSuccessors;  // what follows there is no deeper and no likelier
       continue;
     }
-    const TokenId token = successors(tree.token(child.parent))[static_cast<std::size_t>(child.rank)];
     ++next_rank_[parent];
     const auto node = static_cast<std::size_t>(
         tree.add(child.parent, token, ChildKind::deterministic, DraftSource::recycle, static_cast<float>(likely)));

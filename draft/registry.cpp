@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "draft/constrained.h"
 #include "draft/hybrid.h"
 #include "draft/model_drafter.h"
 #include "draft/ngram.h"
@@ -15,49 +16,57 @@
 namespace tandem {
 namespace {
 
-std::unique_ptr<Drafter> make_none(const DrafterSetup&) { return std::make_unique<NoneDrafter>(); }
-
 std::unique_ptr<ModelDrafter> make_model_drafter(const DrafterSetup& setup) {
   if (setup.model == nullptr) {
     fail(ErrorKind::config, "draft.kind: {} needs a draft model, got no draft.model", setup.kind);
   }
   return std::make_unique<ModelDrafter>(*setup.model, setup.context, setup.kv_type, setup.sampling, setup.noise,
-                                        setup.mask, setup.draw);
+                                        setup.mask, setup.draw, setup.constraint);
 }
 
 std::unique_ptr<NgramDrafter> make_ngram_drafter(const DrafterSetup& setup) {
-  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context, setup.corpus);
+  return std::make_unique<NgramDrafter>(setup.min_match, setup.max_match, setup.context, setup.corpus,
+                                        setup.constraint);
 }
 
 std::unique_ptr<RecycleDrafter> make_recycle_drafter(const DrafterSetup& setup) {
-  return std::make_unique<RecycleDrafter>(setup.mask);
+  return std::make_unique<RecycleDrafter>(setup.mask, setup.constraint);
 }
 
 // The draft's best text: its tokens come back as deterministic children, which are accepted as often as the target
 // would draw them. Penalties carry over, if not to the token; what names ids of the target does not.
-std::unique_ptr<GrowingDrafter> make_retokenizing(const DrafterSetup& setup) {
+std::unique_ptr<SteppingDrafter> make_retokenizing(const DrafterSetup& setup) {
   DrafterSetup own = setup;
   own.sampling.temperature = 0;
   own.sampling.logit_bias.clear();
   own.mask = drafting_mask(*setup.draft_words);
-  return std::make_unique<RetokenizingDrafter>(make_model_drafter(own), *setup.target_words, *setup.draft_words);
+  own.constraint = nullptr;
+  return std::make_unique<RetokenizingDrafter>(make_model_drafter(own), *setup.target_words, *setup.draft_words,
+                                               setup.constraint);
 }
 
-std::unique_ptr<GrowingDrafter> make_growing(const DrafterSetup& setup) {
+std::unique_ptr<SteppingDrafter> make_stepping(const DrafterSetup& setup) {
   if (setup.draft_words != nullptr) return make_retokenizing(setup);
   return make_model_drafter(setup);
 }
 
-std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) { return make_growing(setup); }
-std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) { return make_ngram_drafter(setup); }
-std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) { return make_recycle_drafter(setup); }
+// What a constraint leaves no choice about comes first, whatever else drafts.
+std::unique_ptr<Drafter> opened(std::unique_ptr<GrowingDrafter> drafter, const DrafterSetup& setup) {
+  if (!setup.constraint) return drafter;
+  return std::make_unique<ConstrainedDrafter>(std::move(drafter), setup.constraint);
+}
+
+std::unique_ptr<Drafter> make_none(const DrafterSetup&) { return std::make_unique<NoneDrafter>(); }
+std::unique_ptr<Drafter> make_model(const DrafterSetup& setup) { return opened(make_stepping(setup), setup); }
+std::unique_ptr<Drafter> make_ngram(const DrafterSetup& setup) { return opened(make_ngram_drafter(setup), setup); }
+std::unique_ptr<Drafter> make_recycle(const DrafterSetup& setup) { return opened(make_recycle_drafter(setup), setup); }
 
 // Every source that there is.
 std::unique_ptr<Drafter> make_hybrid(const DrafterSetup& setup) {
   if (setup.model == nullptr) {
-    return std::make_unique<ReuseDrafter>(make_ngram_drafter(setup), make_recycle_drafter(setup));
+    return opened(std::make_unique<ReuseDrafter>(make_ngram_drafter(setup), make_recycle_drafter(setup)), setup);
   }
-  return std::make_unique<HybridDrafter>(make_growing(setup), make_ngram_drafter(setup));
+  return opened(std::make_unique<HybridDrafter>(make_stepping(setup), make_ngram_drafter(setup)), setup);
 }
 
 struct Entry {

@@ -21,7 +21,8 @@ struct DrafterSetup {
   LanguageModel* model = nullptr;  // outlives the drafter
   int context = 0;  // slots of the draft's cache; ngram: text to take memory for at once, 0 = as it grows
   KvType kv_type = KvType::f16;
-  TokenMask mask;  // ids that both vocabularies may produce; recycle: those of the target
+  TokenMask mask;                            // ids that both vocabularies may produce; recycle: those of the target
+  std::shared_ptr<Constraint> constraint{};  // of the answer; null: none
   // retokenize: the tokenizers of target and draft, which outlive the drafter; null: the models share a vocabulary
   const Tokenizer* target_words = nullptr;
   const Tokenizer* draft_words = nullptr;

@@ -53,56 +53,53 @@ class OneStep final : public LengthPolicy {
 }  // namespace
 
 RetokenizingDrafter::RetokenizingDrafter(std::unique_ptr<Drafter> draft, const Tokenizer& target,
-                                         const Tokenizer& draft_words)
+                                         const Tokenizer& draft_words, std::shared_ptr<Constraint> constraint)
     : draft_(std::move(draft)),
       target_(target),
       draft_words_(draft_words),
       ends_(draft_words.vocabulary(), target.vocabulary()),
       translation_(target, draft_words),
-      continuation_(target) {}
+      continuation_(target),
+      admission_(std::move(constraint)) {}
 
 void RetokenizingDrafter::reset() {
   draft_->reset();
   translation_.reset();
 }
 
-const TokenTree& RetokenizingDrafter::propose(Context& context, LengthPolicy& policy) {
-  tree_.clear(context.tokens().back());
-  grow(tree_, context, policy);
-  return tree_;
-}
-
 void RetokenizingDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy) {
-  const Pushed pushed(context);
-  int node = 0;
-  std::size_t ahead = 0;
-  for (int child = tree.next_child(0, 0); child >= 0; child = tree.next_child(node, node)) {
-    node = child;
-    context.push(tree.token(node));
-    ++ahead;
-    if (target_.bytes(tree.token(node)).empty()) return;  // nothing follows the end of a text
-  }
-  if (!read(context.tokens(), ahead)) return;
+  int node = tree.first_leaf();
+  admission_.begin(context);
+  if (!read(tree, node, context)) return;
   const auto rows = static_cast<std::size_t>(write(tree, node, policy));
   const std::span<const Continuation::Candidate> candidates = continuation_.candidates();
   for (const Continuation::Candidate& candidate : candidates.first(std::min(candidates.size(), rows))) {
+    if (!admission_.admits(tree, node, candidate.token)) return;  // the draft knows nothing of a constraint
     node = tree.add(node, candidate.token, ChildKind::deterministic, DraftSource::model,
                     static_cast<float>(candidate.confidence));
   }
 }
 
-DraftQuestion RetokenizingDrafter::first(const Context& context) {
-  DraftQuestion question{1, 1, 1, -1, DraftSource::model, 0};
+DraftQuestion RetokenizingDrafter::first(const TokenTree& tree, Context& context) {
+  const int node = tree.first_leaf();
+  DraftQuestion first{tree.depth(node) + 1, tree.size(), tree.path_confidence(node), -1, DraftSource::model, node};
   FixedLength refuses(0, 1, 0);
-  OneStep step(refuses, question);
-  if (read(context.tokens(), 0)) draft_->propose(draft_context_, step);
-  question.feed = std::max(step.feed(), 1);
-  return question;
+  OneStep step(refuses, first);
+  if (read(tree, node, context)) draft_->propose(draft_context_, step);
+  first.feed = std::max(step.feed(), 1);
+  return first;
 }
 
-// Lets the draft read these tokens. False when there is nothing that it could go on from.
-bool RetokenizingDrafter::read(std::span<const TokenId> tokens, std::size_t ahead) {
-  const std::span<const TokenId> ids = translation_.follow(tokens, ahead);
+// Lets the draft read the text up to `node`. False when there is nothing that it could go on from.
+bool RetokenizingDrafter::read(const TokenTree& tree, int node, Context& context) {
+  const Pushed pushed(context);
+  for (int i = 1; i <= node; ++i) {
+    if ((tree.ancestors(node) >> i & 1) == 0) continue;
+    if (target_.bytes(tree.token(i)).empty()) return false;  // nothing follows the end of a text
+    context.push(tree.token(i));
+  }
+  const std::span<const TokenId> tokens = context.tokens();
+  const std::span<const TokenId> ids = translation_.follow(tokens, static_cast<std::size_t>(tree.depth(node)));
   if (ids.empty() || !translation_.complete()) return false;
   draft_context_.clear();
   draft_context_.push(ids);
@@ -153,8 +150,7 @@ RetokenizingDrafter::Wrote RetokenizingDrafter::draft_step(const DraftQuestion& 
 // About the node of this candidate, those before it hanging below one another and the first below `node`.
 DraftQuestion RetokenizingDrafter::question(const TokenTree& tree, int node, std::size_t candidate,
                                             double confidence) const {
-  double path_confidence = 1;
-  for (int i = node; i > 0; i = tree.parent(i)) path_confidence *= tree.confidence(i);
+  double path_confidence = tree.path_confidence(node);
   for (const Continuation::Candidate& before : continuation_.candidates().first(candidate)) {
     path_confidence *= before.confidence;
   }

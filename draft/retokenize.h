@@ -1,5 +1,6 @@
 // Drafts with a model of another vocabulary (draft.retokenize).
 #pragma once
+#include "draft/admission.h"
 #include "draft/drafter.h"
 #include "draft/retokenize_text.h"
 
@@ -8,13 +9,13 @@ namespace tandem {
 // A chain of deterministic children, so lossless under every rule whatever the draft is: the committed tokens' text
 // goes to the draft in its own vocabulary, and what it writes comes back in the target's (SLEM, Timor et al. 2025,
 // arXiv 2502.05202). One target token may take several draft steps, and one draft step may give several target tokens.
-class RetokenizingDrafter final : public GrowingDrafter {
+class RetokenizingDrafter final : public SteppingDrafter {
  public:
   // `draft`: proposes in its own vocabulary, its best token first, ids of drafting_mask() only. The tokenizers outlive
-  // this.
-  RetokenizingDrafter(std::unique_ptr<Drafter> draft, const Tokenizer& target, const Tokenizer& draft_words);
+  // this. `constraint`: of the answer; null: none.
+  RetokenizingDrafter(std::unique_ptr<Drafter> draft, const Tokenizer& target, const Tokenizer& draft_words,
+                      std::shared_ptr<Constraint> constraint = nullptr);
 
-  const TokenTree& propose(Context& context, LengthPolicy& policy) override;
   void observe(const Observation&, const Context&) override {}
   void begin() override { draft_->begin(); }
   std::string take_warning() override { return draft_->take_warning(); }
@@ -23,11 +24,11 @@ class RetokenizingDrafter final : public GrowingDrafter {
 
   // Below the path of first children; nothing where that ends the text.
   void grow(TokenTree& tree, Context& context, LengthPolicy& policy) override;
-  DraftQuestion first(const Context& context) override;
+  DraftQuestion first(const TokenTree& tree, Context& context) override;
 
  private:
   enum class Wrote { nothing, text, last };  // last: no further step can bring more
-  bool read(std::span<const TokenId> tokens, std::size_t ahead);
+  bool read(const TokenTree& tree, int node, Context& context);
   int write(const TokenTree& tree, int node, LengthPolicy& policy);
   Wrote draft_step(const DraftQuestion& question, LengthPolicy& policy);
   DraftQuestion question(const TokenTree& tree, int node, std::size_t candidate, double confidence) const;
@@ -40,7 +41,7 @@ class RetokenizingDrafter final : public GrowingDrafter {
   Continuation continuation_;
   bool begins_ = false;  // the draft's next token begins a text
   Context draft_context_;
-  TokenTree tree_;
+  Admission admission_;
 };
 
 }  // namespace tandem

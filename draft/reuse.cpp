@@ -2,12 +2,11 @@
 
 namespace tandem {
 
-const TokenTree& ReuseDrafter::propose(Context& context, LengthPolicy& policy) {
-  tree_.clear(context.tokens().back());
-  ngram_->read(context.tokens());
-  recycle_->read(context.tokens());
-  if (ngram_->extend(tree_, 0, policy) == 0) recycle_->extend(tree_, policy);
-  return tree_;
+void ReuseDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy) {
+  ngram_->read(context);
+  recycle_->read(context);
+  const int end = tree.first_leaf();
+  if (ngram_->extend(tree, end, policy) == end) recycle_->extend(tree, policy);
 }
 
 void ReuseDrafter::reset() {

@@ -9,12 +9,13 @@ namespace tandem {
 
 // The chain of the longest match where the policy wants one, else the small tree of the last successors. What `hybrid`
 // is without a draft model.
-class ReuseDrafter final : public Drafter {
+class ReuseDrafter final : public GrowingDrafter {
  public:
   ReuseDrafter(std::unique_ptr<NgramDrafter> ngram, std::unique_ptr<RecycleDrafter> recycle)
       : ngram_(std::move(ngram)), recycle_(std::move(recycle)) {}
 
-  const TokenTree& propose(Context& context, LengthPolicy& policy) override;
+  // Below the path of first children.
+  void grow(TokenTree& tree, Context& context, LengthPolicy& policy) override;
   void observe(const Observation& observation, const Context& context) override {
     recycle_->observe(observation, context);
   }
@@ -25,7 +26,6 @@ class ReuseDrafter final : public Drafter {
  private:
   std::unique_ptr<NgramDrafter> ngram_;
   std::unique_ptr<RecycleDrafter> recycle_;
-  TokenTree tree_;
 };
 
 }  // namespace tandem

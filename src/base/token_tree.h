@@ -32,10 +32,10 @@ struct DeterministicOnly {
 enum class DraftDraw : std::uint8_t { independent, shared_noise };
 
 // Where a token came from, for metrics and calibration.
-enum class DraftSource : std::uint8_t { none, model, ngram, corpus, recycle, other };
-inline constexpr int kDraftSources = 6;
-inline constexpr std::array<std::string_view, kDraftSources> kDraftSourceNames{"none",   "model",   "ngram",
-                                                                               "corpus", "recycle", "other"};
+enum class DraftSource : std::uint8_t { none, model, ngram, corpus, recycle, other, grammar };
+inline constexpr int kDraftSources = 7;
+inline constexpr std::array<std::string_view, kDraftSources> kDraftSourceNames{"none",    "model", "ngram",  "corpus",
+                                                                               "recycle", "other", "grammar"};
 
 // Node 0 is the pending token. Parents come before children; at most kMaxTreeNodes nodes. Reused between steps: clear()
 // keeps all memory, so that proposing allocates nothing once warm.
@@ -110,6 +110,18 @@ class TokenTree {
       if (nodes_[i].parent == parent) return i;
     }
     return -1;
+  }
+  // The end of the path of first children.
+  int first_leaf() const {
+    int end = 0;
+    for (int child = next_child(0, 0); child >= 0; child = next_child(end, end)) end = child;
+    return end;
+  }
+  // Product of the confidences on the path to `node`.
+  double path_confidence(int node) const {
+    double product = 1;
+    for (int i = node; i > 0; i = parent(i)) product *= static_cast<double>(confidence(i));
+    return product;
   }
   // The first child of `parent` with this token, -1 when there is none.
   int child(int parent, TokenId token) const {

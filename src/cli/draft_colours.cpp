@@ -12,8 +12,8 @@ namespace tandem {
 namespace {
 
 // One a source, in the order of kDraftSourceNames; the target's own text has none.
-constexpr std::array<std::string_view, kDraftSources> kColours{"",         "\033[32m", "\033[36m",
-                                                               "\033[35m", "\033[33m", "\033[34m"};
+constexpr std::array<std::string_view, kDraftSources> kColours{"",         "\033[32m", "\033[36m", "\033[35m",
+                                                               "\033[33m", "\033[34m", "\033[2m"};
 constexpr std::string_view kPlain = "\033[0m";
 
 constexpr bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }

@@ -120,8 +120,7 @@ std::optional<LawCheck> Checker::same_law(std::span<const TokenId> prompt, doubl
   LawCheck check;
   check.draws = options_.draws;
   check.level = level;
-  ContinuationLaw law(target, Sampler(configured.sampling, {configured.seed, 0}, usable_tokens(session_.target())),
-                      prompt);
+  ContinuationLaw law(target, session_.make_sampler(configured.sampling, {configured.seed, 0}), prompt);
   // Where the law is flat, shorter continuations are what can be counted.
   for (check.tokens = std::min(options_.tokens, context - size);; --check.tokens) {
     law.find_likeliest(check.tokens, options_.cells - 1, kLeastExpectation / check.draws);

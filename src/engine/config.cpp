@@ -200,21 +200,29 @@ StopConfig read_stop(const Options& section) {
   return stop;
 }
 
-// Constrained decoding has not landed; every key is refused unless neutral.
-void read_constraint(const Options& section) {
-  const auto grammar =
-      section.path("grammar", "unset", "File with a grammar that the answer follows (not available in this version).");
-  require_landed(section, "grammar", !grammar, "nothing");
-  const auto schema = section.path("json_schema", "unset",
-                                   "File with a JSON schema that the answer follows (not available in this version).");
-  require_landed(section, "json_schema", !schema, "nothing");
-  const bool json = section.boolean("json", false, "Makes the answer JSON (not available in this version).");
-  require_landed(section, "json", !json, "false");
-  const auto regex =
-      section.text("regex", "unset", "Regular expression that the answer matches (not available in this version).");
-  require_landed(section, "regex", !regex, "nothing");
-  const auto choices = section.texts("choices", "Texts of which the answer is one (not available in this version).");
-  require_landed(section, "choices", choices.empty(), "[]");
+ConstraintConfig read_constraint(const Options& section) {
+  ConstraintConfig constraint;
+  constraint.grammar =
+      section.path("grammar", "unset", "File with a GBNF grammar that each answer follows.").value_or("");
+  constraint.json_schema =
+      section.path("json_schema", "unset", "File with a JSON schema that each answer is valid by.").value_or("");
+  constraint.json = section.boolean("json", false, "Makes each answer one JSON value.");
+  constraint.regex = section.text("regex", "unset", "Regular expression that the whole of each answer matches.");
+  constraint.choices = section.texts("choices", "Texts of which each answer is one.");
+  if (std::ranges::find(constraint.choices, "") != constraint.choices.end()) {
+    section.refuse("choices", "expected texts that are not empty, got \"\"");
+  }
+  std::string first;
+  for (const auto& [key, is_set] :
+       {std::pair{"grammar", !constraint.grammar.empty()}, std::pair{"json_schema", !constraint.json_schema.empty()},
+        std::pair{"json", constraint.json}, std::pair{"regex", constraint.regex.has_value()},
+        std::pair{"choices", !constraint.choices.empty()}}) {
+    if (!is_set) continue;
+    if (!first.empty())
+      section.refuse(key, fmt::format("expected at most one constraint, got constraint.{} too", first));
+    first = key;
+  }
+  return constraint;
 }
 
 PromptConfig read_prompt(const Options& section) {
@@ -261,7 +269,7 @@ Config read_keys(Options options) {
   config.verify = read_verify(options.section("verify"));
   read_sampling(options.section("sampling"), config);
   config.stop = read_stop(options.section("stop"));
-  read_constraint(options.section("constraint"));
+  config.constraint = read_constraint(options.section("constraint"));
   config.prompt = read_prompt(options.section("prompt"));
   config.runtime = read_runtime(options.section("runtime"));
   config.options = std::move(options);
@@ -286,72 +294,24 @@ void find_corpora_of(const Options& options, std::vector<std::string>& corpora) 
   }
 }
 
-// YAML double-quoted text.
-std::string yaml_text(std::string_view text) {
-  std::string yaml = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      yaml += c == '\n' ? "\\n" : c == '\t' ? "\\t" : fmt::format("\\x{:02x}", byte);
-    } else {
-      if (c == '"' || c == '\\') yaml += '\\';
-      yaml += c;
-    }
+void find_constraint_of(const Options& options, std::string_view key, std::string& path) {
+  if (path.empty()) return;
+  try {
+    path = find_file(path, options.base_folder(key));
+  } catch (const Error& error) {
+    options.refuse(key, error.what());
   }
-  return yaml + '"';
-}
-
-std::string yaml_list(const std::vector<std::string>& texts) {
-  std::string list;
-  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + yaml_text(text);
-  return list;
-}
-
-template <typename T>
-std::string or_null(const std::optional<T>& value) {
-  return value ? fmt::to_string(*value) : "null";
-}
-
-std::string text_or_null(const std::string& text) { return text.empty() ? "null" : yaml_text(text); }
-
-std::string draft_yaml(const DraftConfig& draft) {
-  std::string yaml = "draft:\n";
-  yaml += fmt::format("  kind: {}\n  model: {}\n  context: {}\n", draft.kind, text_or_null(draft.model),
-                      or_null(draft.context));
-  yaml += fmt::format("  length: {}\n  max_nodes: {}\n  min_probability: {}\n",
-                      draft.length ? fmt::to_string(*draft.length) : "auto", draft.max_nodes, draft.min_probability);
-  yaml += fmt::format("  kv_cache: {}\n", draft.kv_cache ? name_of(*draft.kv_cache) : "null");
-  yaml += fmt::format("  head_rows: {}\n  head_ranking: {}\n  quantize: {}\n",
-                      draft.head_rows ? fmt::to_string(*draft.head_rows) : "all", text_or_null(draft.head_ranking),
-                      draft.quantize);
-  yaml += fmt::format("  retokenize: {}\n", draft.retokenize);
-  yaml += fmt::format("  corpus: [{}]\n", yaml_list(draft.corpus));
-  yaml += fmt::format("  ngram:\n    min_match: {}\n    max_match: {}\n", draft.ngram_min_match, draft.ngram_max_match);
-  return yaml;
-}
-
-std::string sampling_yaml(const Config& config) {
-  const SamplingOptions& sampling = config.sampling;
-  std::string yaml = fmt::format("sampling:\n  temperature: {}\n  top_k: {}\n  top_p: {}\n  min_p: {}\n  seed: {}\n",
-                                 sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
-                                 config.seed ? fmt::to_string(*config.seed) : "random");
-  yaml += fmt::format("  repetition_penalty: {}\n  presence_penalty: {}\n  frequency_penalty: {}\n",
-                      sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty);
-  std::string biases;
-  for (const auto& [id, bias] : sampling.logit_bias) {
-    biases += fmt::format("{}{}: {}", biases.empty() ? "" : ", ", id, bias);
-  }
-  return yaml + fmt::format("  penalty_window: {}\n  logit_bias: {{{}}}\n  logprobs: {}\n", sampling.penalty_window,
-                            biases, config.logprobs);
-}
-
-std::string stop_yaml(const StopConfig& stop) {
-  return fmt::format("stop:\n  max_tokens: {}\n  strings: [{}]\n  token_ids: [{}]\n  time_limit_seconds: {}\n",
-                     stop.max_tokens, yaml_list(stop.strings), fmt::join(stop.token_ids, ", "),
-                     or_null(stop.time_limit_seconds));
 }
 
 }  // namespace
+
+std::string_view ConstraintConfig::kind() const {
+  if (!grammar.empty()) return "grammar";
+  if (!json_schema.empty()) return "json_schema";
+  if (json) return "json";
+  if (regex) return "regex";
+  return choices.empty() ? "" : "choices";
+}
 
 Config read_config(Options options) {
   Config config = read_keys(std::move(options));
@@ -364,26 +324,11 @@ Config read_config(Options options) {
     find_file_of(config.options, "draft.head_ranking", config.draft.head_ranking);
   }
   find_corpora_of(config.options, config.draft.corpus);
+  find_constraint_of(config.options, "constraint.grammar", config.constraint.grammar);
+  find_constraint_of(config.options, "constraint.json_schema", config.constraint.json_schema);
   return config;
 }
 
 std::vector<OptionDoc> config_documentation() { return read_keys(Options()).options.documentation(); }
-
-std::string to_yaml(const Config& config) {
-  std::string yaml = fmt::format("target:\n  model: {}\n  context: {}\n", text_or_null(config.target.model),
-                                 or_null(config.target.context));
-  yaml += draft_yaml(config.draft);
-  yaml += fmt::format("verify:\n  rule: {}\n  lossy: {}\n", config.verify.rule, config.verify.lossy);
-  yaml += sampling_yaml(config);
-  yaml += stop_yaml(config.stop);
-  yaml += fmt::format("prompt:\n  chat: {}\n  system: {}\n", or_null(config.prompt.chat),
-                      text_or_null(config.prompt.system));
-  yaml += fmt::format(
-      "runtime:\n  backend: {}\n  threads: {}\n  kv_cache: {}\n  prefill_chunk: {}\n"
-      "  context_full: {}\n",
-      config.runtime.backend, config.runtime.threads == 0 ? "auto" : fmt::to_string(config.runtime.threads),
-      name_of(config.runtime.kv_cache), config.runtime.prefill_chunk, config.runtime.context_full);
-  return yaml;
-}
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/error.h"
@@ -48,6 +49,17 @@ struct StopConfig {
   std::optional<double> time_limit_seconds;
 };
 
+// At most one of them is set.
+struct ConstraintConfig {
+  std::string grammar, json_schema;  // resolved paths; empty = unset
+  bool json = false;
+  std::optional<std::string> regex;
+  std::vector<std::string> choices;
+
+  // Which key is set: grammar, json_schema, json, regex or choices; empty when none is.
+  std::string_view kind() const;
+};
+
 struct PromptConfig {
   std::optional<bool> chat;  // unset: true if the model has a template
   std::string system;        // empty = none
@@ -70,6 +82,7 @@ struct Config {
   std::optional<std::uint64_t> seed;  // unset = random
   int logprobs = 0;                   // best alternatives to report with each token; 0 reports no log-probabilities
   StopConfig stop;
+  ConstraintConfig constraint;
   PromptConfig prompt;
   RuntimeConfig runtime;
   Options options;  // kept so that checks that need the model can name a key's place
@@ -92,6 +105,9 @@ std::string find_model(const std::string& value, const std::string& base_folder,
 // An entry of draft.corpus as an absolute path without links and dots; a relative one starts from `base_folder`. Throws
 // Error(config) when there is no such file or folder.
 std::string find_corpus(const std::string& value, const std::string& base_folder);
+
+// The absolute path of a file that exists, `value` relative to `base_folder`. Error(config) naming the place tried.
+std::string find_file(const std::string& value, const std::string& base_folder);
 
 // Effective settings as YAML text, in a fixed order, that read_config takes back unchanged; null marks an unset key.
 std::string to_yaml(const Config& config);

@@ -9,6 +9,7 @@ namespace tandem {
 ContinuationLaw::ContinuationLaw(MemoisedModel& target, Sampler sampler, std::span<const TokenId> prompt)
     : target_(target), sampler_(std::move(sampler)), prompt_size_(static_cast<int>(prompt.size())) {
   context_.push(prompt);
+  if (sampler_.constraint() != nullptr) sampler_.constraint()->begin(prompt_size_);
 }
 
 const Distribution& ContinuationLaw::after(std::span<const TokenId> continuation) {

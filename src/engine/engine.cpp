@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <optional>
 
 #include "src/base/error.h"
 
@@ -43,6 +44,7 @@ int Engine::start(std::span<const TokenId> prompt, std::uint32_t dropped) {
   context_.set_dropped(dropped);
   metrics_ = {};
   tree_ = nullptr;
+  if (constraint() != nullptr) constraint()->begin(length);
   drafter_->begin();
   policy_->reset();
   return kept;
@@ -75,9 +77,17 @@ TokenId Engine::first_token() {
   return context_.tokens().back();
 }
 
+// What drafts are worth depends on how much may still follow.
+int Engine::tokens_left(int wanted) {
+  const int most = std::min(wanted, room());
+  if (constraint() == nullptr) return most;
+  const std::optional<int> left = constraint()->most_left(constraint()->state(context_));
+  return left ? std::clamp(*left, 1, most) : most;
+}
+
 const TokenTree& Engine::propose(int wanted) {
   const ScopedSeconds timer(metrics_.seconds.draft, clock_);
-  const int depth = std::min(wanted, room()) - 1;
+  const int depth = tokens_left(wanted) - 1;
   // A tree of n nodes takes n slots from the pending token on, even when most of them are rolled back.
   const int nodes = std::min(kMaxTreeNodes, cache_.capacity() - cache_.size());
   policy_->begin_step({depth, nodes, context_.size()});

@@ -66,6 +66,7 @@ class Engine {
   const TokenTree& last_tree() const { return *tree_; }
   const Verdict& last_verdict() const { return verdict_; }
   const Logits& last_logits() const { return logits_; }
+  Constraint* constraint() { return sampler_.constraint(); }  // of the answer; null: none
   Sampler& sampler() { return sampler_; }  // its distributions are functions of their arguments: asking changes nothing
   // Lets `trace` observe every pass of the target; see LanguageModel::set_trace.
   void set_trace(ForwardTrace* trace) { target_.set_trace(trace); }
@@ -83,6 +84,7 @@ class Engine {
 
  private:
   const TokenTree& propose(int wanted);
+  int tokens_left(int wanted);
   void verify_pass(const TokenTree& tree);
   void record_logprobs();
 

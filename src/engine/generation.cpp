@@ -8,6 +8,8 @@ std::string_view name_of(StopReason reason) {
   switch (reason) {
     case StopReason::stop:
       return "stop";
+    case StopReason::grammar:
+      return "grammar";
     case StopReason::length:
       return "length";
     case StopReason::context:
@@ -64,16 +66,20 @@ bool Generation::before_step() {
 
 // Takes committed tokens one by one, so that the first reason to stop in the text wins; what is behind it is cut.
 bool Generation::accept(std::span<const TokenId> committed) {
+  Constraint* const constraint = engine_.constraint();
+  if (constraint != nullptr) constraint->state(engine_.context());
   for (std::size_t i = 0; i < committed.size(); ++i) {
     result_.ids.push_back(committed[i]);
     if (!engine_.logprobs().empty()) result_.logprobs.push_back(engine_.logprobs()[i]);
     const auto match = stream_.push(committed[i]);
     origins_.push_back({stream_.text().size(), source_of(i)});
-    const bool full = static_cast<int>(result_.ids.size()) >= rules_.max_tokens;
-    if (match || full) {
+    const int tokens = static_cast<int>(result_.ids.size());
+    const bool whole = constraint != nullptr && constraint->complete(constraint->state_behind(tokens));
+    const bool full = tokens >= rules_.max_tokens;
+    if (match || whole || full) {
       const int behind = static_cast<int>(committed.size() - i) - 1;
       if (behind > 0) engine_.cut(behind);
-      finish(match ? StopReason::stop : StopReason::length);
+      finish(match ? StopReason::stop : whole ? StopReason::grammar : StopReason::length);
       return false;
     }
   }

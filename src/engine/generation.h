@@ -19,7 +19,7 @@ struct StopRules {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-enum class StopReason { none, stop, length, context, time, cancel };
+enum class StopReason { none, stop, grammar, length, context, time, cancel };
 std::string_view name_of(StopReason reason);
 
 struct GenerationResult {

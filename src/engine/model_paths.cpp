@@ -18,6 +18,24 @@ fs::path resolved(const fs::path& path) {
   return (error ? path.parent_path() : folder) / path.filename();
 }
 
+// The first of the places that is a file.
+std::string find_in(const std::vector<fs::path>& places, const std::string& value, ErrorKind kind) {
+  // A file name with a zero byte would be cut short by the system and name another file.
+  if (value.find('\0') != std::string::npos) fail(kind, "expected a file name, got one with a zero byte");
+  std::vector<std::string> tried;
+  for (const fs::path& place : places) {
+    std::error_code error;
+    const fs::file_status status = fs::status(place, error);
+    const fs::path path = resolved(place);
+    if (fs::exists(status) && !fs::is_directory(status)) return path.string();
+    const bool missing = status.type() == fs::file_type::not_found;
+    tried.push_back(path.string() + (missing                    ? ""
+                                     : fs::is_directory(status) ? " (a folder)"
+                                                                : " (" + error.message() + ")"));
+  }
+  fail(kind, "no file {}, tried {}", shown_text(value), joined_choices(tried));
+}
+
 }  // namespace
 
 std::string model_folder() {
@@ -32,22 +50,13 @@ std::string model_folder() {
 }
 
 std::string find_model(const std::string& value, const std::string& base_folder, ErrorKind kind) {
-  // A file name with a zero byte would be cut short by the system and name another file.
-  if (value.find('\0') != std::string::npos) fail(kind, "expected a file name, got one with a zero byte");
   std::vector<fs::path> places = {fs::path(base_folder) / value};
   if (value.find('/') == std::string::npos) places.push_back(fs::path(model_folder()) / value);
-  std::vector<std::string> tried;
-  for (const fs::path& place : places) {
-    std::error_code error;
-    const fs::file_status status = fs::status(place, error);
-    const fs::path path = resolved(place);
-    if (fs::exists(status) && !fs::is_directory(status)) return path.string();
-    const bool missing = status.type() == fs::file_type::not_found;
-    tried.push_back(path.string() + (missing                    ? ""
-                                     : fs::is_directory(status) ? " (a folder)"
-                                                                : " (" + error.message() + ")"));
-  }
-  fail(kind, "no file {}, tried {}", shown_text(value), joined_choices(tried));
+  return find_in(places, value, kind);
+}
+
+std::string find_file(const std::string& value, const std::string& base_folder) {
+  return find_in({fs::path(base_folder) / value}, value, ErrorKind::config);
 }
 
 std::string find_corpus(const std::string& value, const std::string& base_folder) {

@@ -33,6 +33,10 @@ Recorder::Recorder(const Session& session, int longest)
         "draft.kind", fmt::format("expected a kind that replays (ngram, model, hybrid), got {}", config.draft.kind));
   }
   if (!config.draft.corpus.empty()) config.options.refuse("draft.corpus", "drafts from a corpus do not replay");
+  if (session.constraint()) {
+    config.options.refuse(fmt::format("constraint.{}", config.constraint.kind()),
+                          "answers under a constraint do not replay");
+  }
   if (config.draft.retokenize) config.options.refuse("draft.retokenize", "drafts through text do not replay");
   if (!session.costs()) config.options.refuse("draft.length", "a recording needs auto, whose costs belong to it");
   const EngineChoice configured = session.configured_engine();

@@ -58,6 +58,11 @@ Json by_source(const Metrics& m) {
   return sources;
 }
 
+// Tokens that the constraint foretold and the target took.
+std::int64_t forced_tokens(const Metrics& m) {
+  return m.by_source[static_cast<std::size_t>(DraftSource::grammar)].accepted;
+}
+
 Json seconds_json(const Metrics& m, double load, double wall) {
   const StageSeconds& s = m.seconds;
   return {{"load", load},
@@ -189,23 +194,25 @@ Json settings_json(const Session& session) {
   const Config& c = session.config();
   const KvType kv = session.target_kv_type();
   const std::string effective = to_yaml(c);
-  Json settings = {{"version", kVersion},
-                   {"config", to_valid_utf8(c.source)},
-                   {"config_hash", text_sha256(effective)},
-                   {"target", model_json(session.target(), kv)},
-                   {"draft", session.draft() ? model_json(*session.draft(), session.draft_kv_type()) : Json(nullptr)},
-                   {"tokenizer", kind_of(session.tokenizer().vocabulary())},
-                   {"template", session.chat() ? Json(session.template_name()) : Json(nullptr)},
-                   {"backend", session.backend().name()},
-                   {"threads", session.backend().threads()},
-                   {"context", session.context()},
-                   {"seed", session.seed()},
-                   {"verify_rule", c.verify.rule},
-                   {"lossless", session.lossless()},
-                   {"draft_kind", c.draft.kind},
-                   {"draft_length", c.draft.length ? Json(*c.draft.length) : Json("auto")},
-                   {"corpus", session.corpus() ? corpus_json(*session.corpus()) : Json(nullptr)},
-                   {"cost_table", session.costs() ? costs_json(*session.costs()) : Json(nullptr)}};
+  Json settings = {
+      {"version", kVersion},
+      {"config", to_valid_utf8(c.source)},
+      {"config_hash", text_sha256(effective)},
+      {"target", model_json(session.target(), kv)},
+      {"draft", session.draft() ? model_json(*session.draft(), session.draft_kv_type()) : Json(nullptr)},
+      {"tokenizer", kind_of(session.tokenizer().vocabulary())},
+      {"template", session.chat() ? Json(session.template_name()) : Json(nullptr)},
+      {"backend", session.backend().name()},
+      {"threads", session.backend().threads()},
+      {"context", session.context()},
+      {"seed", session.seed()},
+      {"verify_rule", c.verify.rule},
+      {"lossless", session.lossless()},
+      {"draft_kind", c.draft.kind},
+      {"draft_length", c.draft.length ? Json(*c.draft.length) : Json("auto")},
+      {"constraint", session.constraint() ? Json(to_valid_utf8(session.constraint()->name())) : Json(nullptr)},
+      {"corpus", session.corpus() ? corpus_json(*session.corpus()) : Json(nullptr)},
+      {"cost_table", session.costs() ? costs_json(*session.costs()) : Json(nullptr)}};
   settings["effective_yaml"] = to_valid_utf8(effective);
   return settings;
 }
@@ -234,6 +241,7 @@ Json to_json(const GenerationResult& r, const Session& session) {
                {"tested_by_position", by_depth(m, &DraftCounts::tested)},
                {"accepted_by_position", by_depth(m, &DraftCounts::accepted)},
                {"by_source", by_source(m)},
+               {"forced_tokens", forced_tokens(m)},
                {"seconds", seconds_json(m, session.load_seconds(), r.wall_seconds)},
                {"explanation", explanation(r, session)}};
   if (session.config().logprobs > 0) json["logprobs"] = logprobs_json(r, session.tokenizer());
@@ -258,6 +266,7 @@ Json totals_json(const std::vector<GenerationResult>& results, const Session& se
           {"mean_accepted_length", number(mean_length(t.metrics))},
           {"accepted_by_position", by_depth(t.metrics, &DraftCounts::accepted)},
           {"by_source", by_source(t.metrics)},
+          {"forced_tokens", forced_tokens(t.metrics)},
           {"seconds", seconds_json(t.metrics, session.load_seconds(), t.wall_seconds)}};
 }
 
@@ -318,6 +327,10 @@ std::string human_summary(const GenerationResult& r, const Session& session) {
         "drafts: {} steps, {} proposed, {} tested, {} accepted ({:.0f} % of tested), {:.2f} tokens a step\n", m.steps,
         m.total.proposed, m.total.tested, m.total.accepted, 100 * acceptance(m).value_or(0),
         mean_length(m).value_or(1));
+  }
+  if (session.constraint()) {
+    text += fmt::format("constraint: {}; {} of {} tokens forced\n", to_valid_utf8(session.constraint()->name()),
+                        forced_tokens(m), r.ids.size());
   }
   if (!session.lossless()) {
     text += fmt::format("rule: {} is lossy: the text does not follow the target's distribution\n",

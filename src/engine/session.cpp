@@ -104,6 +104,9 @@ void Session::load(const DrafterFactory& make) {
   usable_ = usable_tokens(target_);
   make_drafter_ = make;
   load_corpus();
+  if (!config_.constraint.kind().empty()) {
+    constraint_.emplace(config_, *target_.tokenizer, usable_, stop_rules().end_ids);
+  }
   drafter_setup_ = drafter_setup(context);
   if (!config_.draft.length && config_.draft.kind != "none") {
     costs_ = pass_costs();
@@ -155,8 +158,13 @@ EngineChoice Session::engine_for(const Config& config) const {
           .verifier = nullptr};
 }
 
+Sampler Session::make_sampler(const SamplingOptions& sampling, Noise noise) const {
+  return Sampler(sampling, noise, usable_, constraint_ ? constraint_->make() : nullptr);
+}
+
 Engine Session::make_engine(EngineChoice choice) const {
   const Noise noise{choice.seed, 0};
+  Sampler sampler = make_sampler(choice.sampling, noise);
   std::unique_ptr<Verifier> verifier = choice.verifier ? std::move(choice.verifier) : make_verifier(choice.rule);
   DrafterSetup setup = drafter_setup_;
   setup.kind = choice.draft_kind;
@@ -164,6 +172,7 @@ Engine Session::make_engine(EngineChoice choice) const {
   setup.noise = noise;
   setup.draw = verifier->draft_draw();
   setup.model = choice.draft;
+  setup.constraint = sampler.shared_constraint();
   // Tokens of the draft are as many as the target's only where they are the same.
   if (setup.draft_words == nullptr) setup.context = std::min(setup.context, choice.context);
   std::unique_ptr<LengthPolicy> policy = make_policy(choice);
@@ -173,7 +182,7 @@ Engine Session::make_engine(EngineChoice choice) const {
       .drafter = make_drafter_(setup),
       .policy = choice.wrap_policy ? choice.wrap_policy(std::move(policy)) : std::move(policy),
       .verifier = std::move(verifier),
-      .sampler = Sampler(choice.sampling, noise, usable_),
+      .sampler = std::move(sampler),
       .prefill_chunk = config_.runtime.prefill_chunk,
       .logprobs = config_.logprobs,
   });

@@ -8,6 +8,7 @@
 
 #include "draft/registry.h"
 #include "src/engine/config.h"
+#include "src/engine/constraints.h"
 #include "src/engine/corpus_files.h"
 #include "src/engine/cost_table.h"
 #include "src/engine/engine.h"
@@ -85,6 +86,10 @@ class Session {
   double single_row_seconds() const { return single_row_seconds_; }
   // The costs behind draft.length auto; nothing where that decides nothing.
   const std::optional<CostTable>& costs() const { return costs_; }
+  // What every answer is held to; nothing without one.
+  const std::optional<ConfiguredConstraint>& constraint() const { return constraint_; }
+  // The sampler of the target's rows under these settings, for one sequence, with a constraint of its own.
+  Sampler make_sampler(const SamplingOptions& sampling, Noise noise) const;
   // What drafts may continue beside the sequence; nothing without draft.corpus, or where no n-gram drafts are made.
   const std::optional<CorpusUse>& corpus() const { return corpus_; }
   // What the user should know of the loading; empty = nothing.
@@ -117,6 +122,7 @@ class Session {
   int context_ = 0;
   std::optional<CostTable> costs_;
   std::optional<CorpusUse> corpus_;
+  std::optional<ConfiguredConstraint> constraint_;
   std::unique_ptr<Engine> engine_;
   std::uint64_t seed_ = 0;
   KvType target_kv_type_ = KvType::f16, draft_kv_type_ = KvType::f16;

@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/sample/exponential.h"
+#include "src/sample/logprobs.h"
 #include "src/sample/require_option.h"
 #include "src/sample/row_scan.h"
 
@@ -17,13 +18,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-[[noreturn]] void fail_row(std::span<const float> logits, const Context& context) {
-  const auto nan = std::count_if(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit); });
-  fail(ErrorKind::numeric,
-       "logits at position {}: expected a usable token with a value above -inf, got none in {} values ({} of them NaN)",
-       context.position(), logits.size(), nan);
-}
 
 // The most that any row can need: later rows allocate nothing.
 void reserve(Distribution& out, std::size_t size) {
@@ -63,8 +57,12 @@ void append_above(double least, TokenId first, std::span<const double> weights, 
 
 }  // namespace
 
-Sampler::Sampler(SamplingOptions options, Noise noise, TokenMask mask)
-    : options_(std::move(options)), noise_(noise), mask_(std::move(mask)), adjuster_(options_) {
+Sampler::Sampler(SamplingOptions options, Noise noise, TokenMask mask, std::shared_ptr<Constraint> constraint)
+    : options_(std::move(options)),
+      noise_(noise),
+      mask_(std::move(mask)),
+      constraint_(std::move(constraint)),
+      adjuster_(options_) {
   require_option(options_.temperature >= 0 && std::isfinite(options_.temperature), "temperature",
                  "a finite number >= 0", options_.temperature);
   constexpr double kLargest = std::numeric_limits<double>::max();  // with infinity the best logit would become NaN
@@ -74,9 +72,67 @@ Sampler::Sampler(SamplingOptions options, Noise noise, TokenMask mask)
   require_option(options_.min_p >= 0 && options_.min_p <= 1, "min_p", "0..1", options_.min_p);
 }
 
+// What may be drawn, and what is changed of it.
+void Sampler::begin_row(std::span<const float> logits, const Context& context) {
+  const TokenMask& mask = constraint_ ? constraint_->mask(constraint_->state(context)) : mask_;
+  usable_ = mask.runs();
+  adjusted_ = adjuster_.adjust(logits, context.tokens(), mask);
+}
+
+void Sampler::fail_row(std::span<const float> logits, const Context& context) const {
+  const auto nan = std::count_if(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit); });
+  fail(ErrorKind::numeric,
+       "logits at position {}: expected a usable token with a value above -inf, got none in {} values ({} of them "
+       "NaN){}",
+       context.position(), logits.size(), nan, constraint_ ? "; " + constraint_->explain(context) : "");
+}
+
+double Sampler::log_total(std::span<const float> logits) const {
+  if (!constraint_) return log_sum_exp(logits);
+  const auto part = [&](const TokenRun& run) {
+    const auto size = static_cast<TokenId>(logits.size());
+    const TokenId begin = std::min(run.begin, size), end = std::min(run.end, size);
+    return logits.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  };
+  double top = -kInfinity;
+  for (const TokenRun& run : usable_) top = std::max(top, double{largest(part(run))});
+  if (std::isinf(top)) return top;
+  double total = 0;
+  std::array<double, 256> block;
+  std::size_t filled = 0;
+  const auto add_up = [&] {
+    exponentials(std::span(block).first(filled));
+    total += sum(std::span(block).first(filled));
+    filled = 0;
+  };
+  for (const TokenRun& run : usable_) {
+    for (const float logit : part(run)) {
+      block[filled++] = logit - top;
+      if (filled == block.size()) add_up();
+    }
+  }
+  add_up();
+  return top + std::log(total);
+}
+
+bool Sampler::any_usable(std::span<const float> logits, const Context& context) {
+  begin_row(logits, context);
+  const auto is_adjusted = [&](TokenId token) {
+    return std::ranges::binary_search(adjusted_, token, {}, &AdjustedLogit::token);
+  };
+  if (std::ranges::any_of(adjusted_, [](const AdjustedLogit& a) { return a.logit > -kInfinity; })) return true;
+  for (const TokenRun& run : usable_) {  // nearly always the first token decides
+    const TokenId end = std::min(run.end, static_cast<TokenId>(logits.size()));
+    for (TokenId token = run.begin; token < end; ++token) {
+      if (logits[static_cast<std::size_t>(token)] > kLowest && !is_adjusted(token)) return true;
+    }
+  }
+  return false;
+}
+
 void Sampler::distribution(std::span<const float> logits, const Context& context, Distribution& out) {
   out.clear();
-  adjusted_ = adjuster_.adjust(logits, context.tokens(), mask_);
+  begin_row(logits, context);
   const bool limited = !greedy() && options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < logits.size();
   if (limited) {
     collect_top_k(logits, out);
@@ -112,7 +168,7 @@ void Sampler::walk(std::span<const float> logits, OnRun&& run, OnAdjusted&& one)
     return logits.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
   };
   auto next = adjusted_.begin();
-  for (const TokenRun& usable : mask_.runs()) {
+  for (const TokenRun& usable : usable_) {
     TokenId begin = usable.begin;
     const TokenId end = std::min(usable.end, static_cast<TokenId>(logits.size()));
     if (begin >= end) return;
@@ -148,7 +204,7 @@ Sampler::Candidate Sampler::best(std::span<const float> logits) const {
 }
 
 int Sampler::best_tokens(std::span<const float> logits, const Context& context, std::span<RankedToken> out) {
-  adjusted_ = adjuster_.adjust(logits, context.tokens(), mask_);
+  begin_row(logits, context);
   const auto beats = [](const RankedToken& a, const RankedToken& b) {
     return a.value != b.value ? a.value > b.value : a.token < b.token;
   };

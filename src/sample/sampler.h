@@ -7,6 +7,7 @@
 
 #include "src/base/distribution.h"
 #include "src/base/random.h"
+#include "src/sample/constraint.h"
 #include "src/sample/context.h"
 #include "src/sample/logit_adjuster.h"
 #include "src/sample/ranked.h"
@@ -19,13 +20,15 @@ namespace tandem {
 // min-p. Not thread-safe: reuses scratch; no allocation once warm.
 class Sampler {
  public:
-  // Throws Error(config) for an option outside its range.
-  Sampler(SamplingOptions options, Noise noise, TokenMask mask);
+  // `constraint`: of the answer, where there is one; samplers of one sequence share it. Throws Error(config) for an
+  // option outside its range.
+  Sampler(SamplingOptions options, Noise noise, TokenMask mask, std::shared_ptr<Constraint> constraint = nullptr);
 
   // The distribution the rules use, after the whole chain; `logits`: [vocabulary], `out` is overwritten. `context`: all
   // tokens before the one to draw, the path to the row's node included; the penalties read it. Temperature 0: all mass
   // on the largest logit after bias and penalties (ties: lowest id). +inf logits share all mass equally. NaN and -inf
-  // are never chosen; a row without any other usable logit is Error(numeric) naming `context.position()`.
+  // are never chosen; a row without any other usable logit is Error(numeric) naming `context.position()` and, with a
+  // constraint, what it expected.
   void distribution(std::span<const float> logits, const Context& context, Distribution& out);
 
   // The best usable tokens after mask, bias and penalties with their logits, best first, ties to the lowest id: fills
@@ -43,7 +46,15 @@ class Sampler {
   }
 
   const SamplingOptions& options() const { return options_; }
-  const TokenMask& mask() const { return mask_; }
+  const TokenMask& mask() const { return mask_; }  // of all rows; a constraint leaves less
+  Constraint* constraint() const { return constraint_.get(); }
+  const std::shared_ptr<Constraint>& shared_constraint() const { return constraint_; }
+  // Whether the row has a logit above -inf of a usable token: where the constraint leaves tokens alone that a model has
+  // no rows for, it has not.
+  bool any_usable(std::span<const float> logits, const Context& context);
+  // log of the sum of the exponentials of the logits that the constraint left in the last row that was asked about; of
+  // all without one. NaN counts nothing.
+  double log_total(std::span<const float> logits) const;
   bool greedy() const { return options_.temperature == 0; }
 
  private:
@@ -64,6 +75,8 @@ class Sampler {
   double weigh_all(std::span<const float> logits, double top, Distribution& out) const;
   float bar_of_min_p(double top) const;
   void finish(double total, Distribution& out);
+  void begin_row(std::span<const float> logits, const Context& context);
+  [[noreturn]] void fail_row(std::span<const float> logits, const Context& context) const;
   void apply_top_p(double total, Distribution& out);
 
   // Walks the usable ids of a row in ascending order: run(begin, their logits) for those that nothing adjusts,
@@ -75,7 +88,9 @@ class Sampler {
   double rate_ = 0;  // 1 / temperature
   Noise noise_;
   TokenMask mask_;
+  std::shared_ptr<Constraint> constraint_;
   LogitAdjuster adjuster_;
+  std::span<const TokenRun> usable_;         // of the row at hand
   std::span<const AdjustedLogit> adjusted_;  // of the row at hand
   std::vector<Candidate> ranked_;            // scratch of top-k and top-p
 };

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "src/base/types.h"
@@ -18,6 +19,8 @@ class TokenMask {
   TokenMask() = default;  // all ids are usable
   // `usable[id]`; ids past its end are masked.
   explicit TokenMask(const std::vector<bool>& usable);
+  // `runs`: of the usable ids, ascending and not touching each other.
+  explicit TokenMask(std::vector<TokenRun> runs) : runs_(std::move(runs)) {}
   // For an id >= 0. Binary search.
   bool allows(TokenId id) const;
   // The usable ids, ascending, as few runs as there can be.

@@ -90,7 +90,7 @@ class Settings(TandemTest):
                            ("sampling:\n  seed: 18446744073709551616\n", ["sampling.seed", "18446744073709551615"]),
                            ("runtime:\n  threads: -2\n", ["runtime.threads", "-2"]),
                            ("stop:\n  max_tokens: 4\nstop:\n  max_tokens: 5\n", ["stop", "5"]),
-                           ("constraint:\n  json: true\n", ["constraint.json", "not"]),
+                           ("constraint:\n  json: true\n  regex: a\n", ["constraint.regex", "at most one"]),
                            ("draft:\n  kind: model\n", ["draft.kind", "draft.model"]),
                            ("draft:\n  corpus: [no/such]\n", ["draft.corpus", "bad.yaml:4", "no/such"]),
                            ("draft:\n  head_rows: 0\n", ["draft.head_rows", "all or integer 1..", "got 0"]),

@@ -42,8 +42,9 @@ class Definitions(TandemTest):
         itself = settings(draft__kind="model", draft__model=SMALL_MODEL)
         other = settings(draft__kind="recycle")
         lookup = settings(draft__kind="ngram", draft__corpus=json.dumps([self.write("notes.txt", "one two three " * 9)]))
+        form = settings(constraint__choices="[one two three four five six, seven eight nine ten eleven twelve]")
         runs = [["generate", *common, *settings(sampling__logprobs=1)], ["generate", *common, *itself],
-                ["generate", *common, *other], ["generate", *common, *lookup],
+                ["generate", *common, *other], ["generate", *common, *lookup], ["generate", *common, *form],
                 ["check", *common, "--draws", "100", *hot],
                 ["check", *common, *hot, *settings(verify__rule="coupled")], ["accept", *common, *itself]]
         reports = [strict_json(tandem(*run).stdout) for run in runs]

@@ -478,7 +478,7 @@ TEST(ModelDrafter, SkipsALongUnreadTextWhereThePolicyWantsIt) {
   ModelDrafter drafter = make_drafter(tiny, 1.0), beside = make_drafter(tiny, 1.0);
   ShortReader policy;
   Context context = random_context(200), window;
-  EXPECT_EQ(drafter.first(context).feed, 200);
+  EXPECT_EQ(drafter.first(TokenTree(context.tokens().back()), context).feed, 200);
   window.push(context.tokens().last(32));
   window.set_dropped(168);
   for (int round = 0; round < 5; ++round) {

@@ -223,7 +223,7 @@ TEST(Recycle, NothingOfAPromptReachesTheNext) {
   EXPECT_GT(run.propose().size(), 1);
   const auto expect_fresh = [&] {
     RecycleDrafter fresh{TokenMask()};
-    if (run.context.size() > 0) fresh.read(run.context.tokens());
+    if (run.context.size() > 0) fresh.read(run.context);
     for (TokenId token = 0; token < kVocabulary; ++token) {
       EXPECT_EQ(list(run.drafter.successors(token)), list(fresh.successors(token)));
     }

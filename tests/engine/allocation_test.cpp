@@ -14,11 +14,12 @@ TEST(Engine, WarmAnswerAllocatesNothing) {
     double temperature;
     std::string rule;
     bool everything;
+    bool constrained = false;
   };
-  for (const auto& [temperature, rule, everything] :
+  for (const auto& [temperature, rule, everything, constrained] :
        {Setting{0, "rejection", false}, Setting{1, "rejection", false}, Setting{0, "rejection", true},
         Setting{1, "rejection", true}, Setting{1, "block", false}, Setting{1, "coupled", true},
-        Setting{1, "typical", false}}) {
+        Setting{1, "typical", false}, Setting{0, "rejection", false, true}, Setting{1, "block", true, true}}) {
     RigOptions options;
     options.sampling.temperature = temperature;
     options.rule = rule;
@@ -28,6 +29,7 @@ TEST(Engine, WarmAnswerAllocatesNothing) {
       options.sampling.logit_bias = {{5, 1.0}};
       options.logprobs = 5;
     }
+    if (constrained) options.constraint = tiny_constraint("root ::= ([a-z]{2,5} (\" \" | \", then \"))+");
     const std::vector<TokenId> truth = rig.plain(prompt, 40, options);
     for (const std::string& kind : Rig::kinds()) {
       if (kind.starts_with("retokenize")) continue;  // encoding text takes memory
@@ -43,7 +45,7 @@ TEST(Engine, WarmAnswerAllocatesNothing) {
       EXPECT_GT(before, 0);
       EXPECT_EQ(tandem::testing::allocations() - before, 0)
           << rule << ", " << kind << " at temperature " << temperature
-          << (everything ? " with penalties and log-probabilities" : "");
+          << (everything ? " with penalties and log-probabilities" : "") << (constrained ? " under a grammar" : "");
     }
   }
 }

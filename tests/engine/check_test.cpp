@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <numeric>
 
 #include "tests/engine/mutant_rules.h"
@@ -48,6 +49,11 @@ class CheckTest : public ::testing::Test, protected SessionModels {
     StopRules rules;
     rules.max_tokens = 40;
     return *Checker(session, options).same_text(prompt_, rules, temperature);
+  }
+
+  std::string turns() {
+    std::ofstream(folder_.path() + "/turns.gbnf") << "root ::= ([!-P] [(-z])+";
+    return "constraint.grammar=" + folder_.path() + "/turns.gbnf";
   }
 
   std::vector<TokenId> prompt_{7, 8, 9, 60, 7, 8, 9, 61, 7, 8};
@@ -104,6 +110,34 @@ TEST_F(CheckTest, PenaltiesThatDoNotFollowTheDraftAreImpossibleOrImprobable) {
   const auto tested = session({"sampling.repetition_penalty=3"});
   EXPECT_FALSE(law(*tested, mutant(Mistake::forgets_the_path)).passed());
   EXPECT_FALSE(text(*tested, mutant(Mistake::forgets_the_path), 0).passed());
+}
+
+// Characters of two sets in turns.
+TEST_F(CheckTest, LosslessRulesPassTheLawUnderAGrammar) {
+  for (const char* rule : {"rejection", "block"}) {
+    for (const char* kind : {"model", "ngram", "hybrid"}) {
+      SCOPED_TRACE(std::string(rule) + ", " + kind);
+      const auto tested = session(
+          {std::string("verify.rule=") + rule, std::string("draft.kind=") + kind, "draft.ngram.min_match=1", turns()});
+      const LawCheck check = law(*tested, options());
+      EXPECT_TRUE(check.passed()) << check.p_value << ", impossible " << check.impossible;
+      EXPECT_GE(check.cells, 20);
+      EXPECT_GT(check.drafts.tested, kind == std::string_view("ngram") ? 100 : 1000);
+    }
+  }
+}
+
+// A draft that knows nothing of the grammar is lossless still, as long as what it draws is tested.
+TEST_F(CheckTest, DraftsWithoutTheGrammarPassTheLawUnlessRefusedTokensAreDropped) {
+  const auto blind = [](const DrafterSetup& setup) {
+    DrafterSetup without = setup;
+    without.constraint = nullptr;
+    return make_drafter(without);
+  };
+  const auto tested = session({turns()}, blind);
+  EXPECT_TRUE(law(*tested, options()).passed());
+  const LawCheck dropped = law(*tested, mutant(Mistake::drops_refused_tokens));
+  EXPECT_FALSE(dropped.passed()) << dropped.p_value;
 }
 
 TEST_F(CheckTest, DrawsThatPlainDecodingNeverGivesFailByThemselves) {

@@ -384,10 +384,7 @@ TEST_F(ConfigRefusals, BackendsOfThisBuildAreTaken) {
 }
 
 TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
-  std::vector<std::pair<std::string, std::string>> cases = {
-      {"constraint.grammar", "a.gbnf"}, {"constraint.json_schema", "a.json"}, {"constraint.json", "true"},
-      {"constraint.regex", "a+"},       {"constraint.choices", "[a, b]"},
-  };
+  std::vector<std::pair<std::string, std::string>> cases;
   const auto built = backend_kinds();
   for (const char* kind : {"cuda", "cuda-simt"}) {
     if (std::ranges::find(built, kind) == built.end()) cases.emplace_back("runtime.backend", kind);
@@ -398,6 +395,22 @@ TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
     EXPECT_THAT(error_of("", {fmt::format("{}={}", key, value)}),
                 AllOf(StartsWith(fmt::format("--set {}: ", key)), HasSubstr("is not available in this version")));
   }
+}
+
+TEST_F(ConfigRefusals, AtMostOneConstraintMayBeSet) {
+  EXPECT_EQ(error_of("constraint: {regex: a+, choices: [a, b]}"),
+            "c/a.yaml:2: constraint.choices: expected at most one constraint, got constraint.regex too");
+  EXPECT_EQ(error_of("constraint: {json: true}", {"constraint.regex=a"}),
+            "--set constraint.regex: expected at most one constraint, got constraint.json too");
+  EXPECT_EQ(error_of("constraint: {choices: [a, \"\"]}"),
+            "c/a.yaml:2: constraint.choices: expected texts that are not empty, got \"\"");
+}
+
+TEST_F(ConfigRefusals, AConstraintNeedsItsFile) {
+  EXPECT_THAT(error_of("constraint: {grammar: a.gbnf}"),
+              StartsWith("c/a.yaml:2: constraint.grammar: no file a.gbnf, tried "));
+  EXPECT_THAT(error_of("", {"constraint.json_schema=a.json"}),
+              StartsWith("--set constraint.json_schema: no file a.json, tried "));
 }
 
 TEST_F(ConfigRefusals, LogitBiasNamesTheIdOrValueItCannotTake) {
@@ -690,6 +703,7 @@ TEST_F(ConfigYaml, HasAFixedOrderAndMarksUnsetKeys) {
           "  repetition_penalty: 1\n  presence_penalty: 0\n  frequency_penalty: 0\n  penalty_window: 64\n"
           "  logit_bias: {}\n  logprobs: 0\n"
           "stop:\n  max_tokens: 512\n  strings: []\n  token_ids: []\n  time_limit_seconds: null\n"
+          "constraint:\n  grammar: null\n  json_schema: null\n  json: false\n  regex: null\n  choices: []\n"
           "prompt:\n  chat: null\n  system: null\n"
           "runtime:\n  backend: auto\n  threads: auto\n  kv_cache: f16\n  prefill_chunk: 512\n"
           "  context_full: stop\n");

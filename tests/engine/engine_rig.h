@@ -14,6 +14,8 @@
 #include "draft/registry.h"
 #include "draft/retokenize.h"
 #include "src/engine/engine.h"
+#include "src/sample/grammar/gbnf.h"
+#include "src/sample/grammar/grammar_constraint.h"
 #include "tests/engine/random_tree_drafter.h"
 #include "tests/engine/scripted_drafters.h"
 #include "tests/model/tiny_model.h"
@@ -40,7 +42,18 @@ struct RigOptions {
   std::optional<KvType> draft_kv{};  // unset: as the target's
   int logprobs = 0;
   std::string rule = "rejection";
+  std::shared_ptr<Constraint> constraint{};  // of one engine at a time and its drafter
 };
+
+// The constraint of a GBNF grammar on the tiny vocabulary.
+inline std::shared_ptr<Constraint> tiny_constraint(const std::string& grammar,
+                                                   const std::vector<TokenId>& end_ids = {}) {
+  const auto words = make_tokenizer(tiny_vocabulary(), "tiny");
+  const TokenMask usable(std::vector<bool>(static_cast<std::size_t>(words->vocabulary().size()), true));
+  return std::make_shared<GrammarConstraint>(
+      std::make_shared<TokenMasks>(parse_gbnf(grammar, "test.gbnf"), "constraint.grammar",
+                                   std::make_shared<VocabularyTrie>(*words, usable), usable, end_ids));
+}
 
 // A target and a draft that often agrees with it, on one backend.
 class Rig {
@@ -75,7 +88,7 @@ class Rig {
                    .drafter = std::move(drafter),
                    .policy = policy(o),
                    .verifier = std::move(verifier),
-                   .sampler = Sampler(o.sampling, {o.seed, 0}, o.mask),
+                   .sampler = Sampler(o.sampling, {o.seed, 0}, o.mask, o.constraint),
                    .prefill_chunk = o.prefill_chunk,
                    .logprobs = o.logprobs});
   }
@@ -95,7 +108,8 @@ class Rig {
     if (kind == "retokenize-self") {
       RigOptions greedy = o;
       greedy.sampling.temperature = 0;
-      return std::make_unique<RetokenizingDrafter>(drafter("self", greedy, context), *words_, *words_);
+      greedy.constraint = nullptr;
+      return std::make_unique<RetokenizingDrafter>(drafter("self", greedy, context), *words_, *words_, o.constraint);
     }
     DrafterSetup setup;
     const bool foreign = kind == "retokenize" || kind == "retokenize-hybrid";
@@ -116,6 +130,7 @@ class Rig {
     setup.context = context > 0 ? context : o.capacity;
     setup.kv_type = o.draft_kv.value_or(kv_type());
     setup.mask = o.mask;
+    setup.constraint = o.constraint;
     setup.min_match = 1;
     return make_drafter(setup);
   }

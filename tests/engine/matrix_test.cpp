@@ -53,6 +53,16 @@ std::vector<Feature> features() {
          o.sampling.logit_bias.emplace_back(3, -std::numeric_limits<double>::infinity());
        }},
       {"logprobs", [](RigOptions& o, StopRules&) { o.logprobs = 3; }, false},
+      {"grammar",
+       [](RigOptions& o, StopRules&) {
+         o.constraint =
+             tiny_constraint("root ::= line+\nline ::= word (\" \" word)* [.!?] \"\\n\"?\nword ::= [a-z]{1,4} [0-9]?");
+       }},
+      {"grammar_that_ends",
+       [](RigOptions& o, StopRules&) {
+         o.constraint = tiny_constraint(
+             "root ::= \"{\\\"then\\\": [\" item (\", \" item){1,2} \"]}\"\nitem ::= [a-z]{2,3} | root");
+       }},
       // Single letters: some come early, some late, and those of merged tokens end in the middle of one.
       {"stop_strings",
        [](RigOptions&, StopRules& rules) {
@@ -79,7 +89,8 @@ class Matrix : public ::testing::Test {
 
   // Each token has a share of the distribution that one sampler makes of the logits of a plain pass.
   void expect_in_support(const std::vector<TokenId>& ids, const RigOptions& options) {
-    Sampler sampler(options.sampling, {options.seed, 0}, options.mask);
+    Sampler sampler(options.sampling, {options.seed, 0}, options.mask, options.constraint);
+    if (options.constraint) options.constraint->begin(static_cast<int>(prompt_.size()));
     Context context;
     context.push(prompt_);
     KvCache cache = rig_.target().make_cache(options.capacity, rig_.kv_type());

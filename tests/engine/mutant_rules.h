@@ -12,6 +12,7 @@ enum class Mistake {
   corrects_from_p,        // after a rejection draws from p, not from what is left of it
   corrects_from_q,        // after a rejection draws from the draft's distribution
   drops_drawn_tokens,     // leaves out a drawn token that the draft gave little, as if it had not been drawn
+  drops_refused_tokens,   // leaves out a drawn token that the target cannot draw, as if it had not been drawn
   emits_the_second_best,  // where the plain draw would be kept
   forgets_the_path        // penalties see the committed tokens only
 };
@@ -35,6 +36,7 @@ class MutantRule final : public Verifier {
       const Distribution* q = tree.kind(child) == ChildKind::sampled ? tree.proposal(node) : nullptr;
       const TokenId token = tree.token(child);
       if (mistake_ == Mistake::drops_drawn_tokens && q != nullptr && (*q)[token] < 0.5) break;
+      if (mistake_ == Mistake::drops_refused_tokens && p_[token] == 0) break;
       verdict.tested |= std::uint64_t{1} << child;
       const double ratio = p_[token] / (q != nullptr ? (*q)[token] : 1);
       const bool accepted =
