@@ -137,8 +137,11 @@ class Runner:
         with open(path, "w", encoding="utf-8") as errors:
             errors.write(" ".join(map(str, arguments)) + "\n")
             errors.flush()
-            process = subprocess.Popen(list(map(str, arguments)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                                       env={**os.environ, **(env or {})}, start_new_session=True)
+            try:
+                process = subprocess.Popen(list(map(str, arguments)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                                           env={**os.environ, **(env or {})}, start_new_session=True)
+            except OSError as fault:
+                raise Failed(f"{arguments[0]} cannot be run: {fault.strerror}") from None
             try:
                 out, _ = process.communicate(stdin.encode(), timeout=max(0.1, deadline - self.clock()))
             except BaseException as fault:

@@ -184,19 +184,20 @@ class WholeRuns(Runs):
         self.assertTrue(any(call.startswith("cmake --build") for call in self.calls()))
 
     def test_what_does_not_fit_is_cut_and_said_and_done_by_the_next_run(self):
-        self.plan(device=DEVICE, slow={"model_gpu_model_test": 60})
+        self.plan(device=DEVICE, slow={"tandem rows": 60})
         begin = time.monotonic()
-        done, report = self.check("--minutes", "0.2", "--only", "conformance,rows")
-        self.assertLess(time.monotonic() - begin, 0.2 * 60 + 5)
+        done, report = self.check("--minutes", "0.1", "--only", "conformance,rows")
+        self.assertLess(time.monotonic() - begin, 0.1 * 60 + 5)
         self.assertEqual(done.returncode, 4, done.stdout)
-        self.assertIn({"stage": "conformance", "step": "model_gpu_model_test"},
-                      [{k: entry[k] for k in ("stage", "step")} for entry in report["skipped"]])
-        self.assertEqual(self.step(report, "conformance", "model_gpu_model_test")["status"], "cut")
-        self.assertEqual(self.step(report, "conformance", "kernels_gpu_test")["status"], "passed")
-        self.assertEqual(self.step(report, "rows", "1.5b")["status"], "passed")
-        self.assertIn("skipped: conformance, model_gpu_model_test: ended after", done.stdout)
+        self.assertEqual([(entry["stage"], entry["step"]) for entry in report["skipped"]],
+                         [("rows", "1.5b"), ("rows", "0.5b"), ("rows", "1.5b without graphs")])
+        self.assertEqual([step["status"] for step in report["stages"][-1]["steps"]], ["cut", "skipped", "skipped"])
+        self.assertIn("skipped: rows, 1.5b: ended after", done.stdout)
         self.plan(device=DEVICE)
-        self.assertEqual(self.check("--only", "conformance,rows")[0].returncode, 0)
+        self.calls()
+        done, report = self.check("--only", "conformance,rows")
+        self.assertEqual((done.returncode, report["skipped"]), (0, []))
+        self.assertFalse([call for call in self.calls() if call.startswith("kernels_gpu_test")])
 
     def test_without_a_sanitizer_its_stages_are_skipped_by_name(self):
         (self.bin / "compute-sanitizer").unlink()
@@ -324,7 +325,7 @@ class Budgets(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.now = 100.0
+        self.now, self.logs = 100.0, folder.name
         journal = Journal(pathlib.Path(folder.name) / "j", "k")
         self.runner = Runner(journal, folder.name, 1, {"a": 30, "b": 30}, lambda _: None, clock=lambda: self.now)
         self.seen = []
@@ -344,6 +345,18 @@ class Budgets(unittest.TestCase):
         self.assertFalse(self.runner.run("a", [("one", self.step(30)), ("two", self.step(1))]))
         self.assertEqual([step["status"] for step in self.runner.stages[0]["steps"]], ["passed", "skipped"])
         self.assertEqual(self.seen, [30])
+
+    def test_a_command_is_ended_at_its_deadline_and_the_next_stage_runs(self):
+        runner = Runner(self.runner.journal, self.logs, 0.05, {"a": 1, "b": 2}, lambda _: None)
+        runner.run("a", [("one", lambda deadline: runner.command("sleep", ["sleep", "60"], deadline))], 0)
+        runner.run("b", [("one", lambda deadline: runner.command("true", ["true"], deadline))], 0)
+        self.assertEqual([stage["status"] for stage in runner.stages], ["cut", "passed"])
+        self.assertLess(runner.seconds(), 3)
+
+    def test_a_program_that_is_not_there_is_a_fault_that_names_it(self):
+        self.runner.run("a", [("one", lambda deadline: self.runner.command("x", ["/no/such/program"], deadline))])
+        (step,) = self.runner.stages[0]["steps"]
+        self.assertEqual((step["status"], step["reason"]), ("failed", "/no/such/program cannot be run: No such file or directory"))
 
     def test_a_step_that_cannot_be_done_here_is_no_fault(self):
         def work(_):
