@@ -83,7 +83,7 @@ TEST_P(Attention, ARowOfAChainEqualsTheRowAlone) {
   for (const int threads : on_cpu() ? std::vector{1, 2, 4} : std::vector{1}) {
     ThreadPool pool(threads);
     const auto tested = make(pool);
-    for (const auto& [type, base, window] : cases(sizes<int>({0, 130}, {200}), {0, 40})) {
+    for (const auto& [type, base, window] : cases(on_cpu() ? std::vector{0, 130} : std::vector{200}, {0, 40})) {
       constexpr int kRows = 100;
       Cache cache(*tested, shape, type);
       auto keys = random_values((base + kRows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
