@@ -33,7 +33,10 @@ TEST_P(Attention, MatchesTheReference) {
   for (const Shape& shape : sizes(all, {{1, 3, 64, 630}, {2, 1, 20, 630}})) {
     for (const KvType type : kAllKvTypes) {
       if (!stores_heads(type, shape.head_dim)) continue;
-      for (const int base : sizes<int>({0, 63, 64, 200, 600}, {0, 40, 520})) {
+      // Those beyond 256 are split by the CUDA kernels only.
+      const std::vector<int> bases =
+          on_cpu() ? std::vector{0, 63, 64, 200} : sizes<int>({0, 63, 200, 600}, {0, 40, 520});
+      for (const int base : bases) {
         for (const int rows : {1, 20}) {
           for (const int window : {0, 50}) {
             for (const float soft_cap : sizes<float>({0.f, 3.f}, {window > 0 ? 3.f : 0.f})) {
@@ -80,7 +83,7 @@ TEST_P(Attention, ARowOfAChainEqualsTheRowAlone) {
   for (const int threads : on_cpu() ? std::vector{1, 2, 4} : std::vector{1}) {
     ThreadPool pool(threads);
     const auto tested = make(pool);
-    for (const auto& [type, base, window] : cases(sizes<int>({0, 130, 520}, {200}), {0, 40})) {
+    for (const auto& [type, base, window] : cases(on_cpu() ? std::vector{0, 130} : std::vector{200}, {0, 40})) {
       constexpr int kRows = 100;
       Cache cache(*tested, shape, type);
       auto keys = random_values((base + kRows) * shape.kv_cols(), 1), values = random_values(keys.size(), 2);
