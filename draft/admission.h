@@ -31,6 +31,9 @@ class Admission {
     return !constraint_ || constraint_->admits(state(tree, node), token);
   }
 
+  // Whether nothing but the end may follow the path to `node`: whatever is drafted there is cut.
+  bool complete(const TokenTree& tree, int node) { return constraint_ && constraint_->complete(state(tree, node)); }
+
   // Adds a deterministic child of what the constraint leaves no choice about, if there is such a token and the policy
   // wants it: the only one that may follow, which is sure to be accepted, or, where the next bytes are certain and
   // several tokens spell them, the longest, about which the target decides. Its node, or -1.

@@ -135,6 +135,7 @@ bool ModelDrafter::open(TokenTree& tree, int node, LengthPolicy& policy) {
 
 // Runs the draft on the path to `node`; false when policy or room forbid it.
 bool ModelDrafter::spend_step(TokenTree& tree, int node, Context& context, LengthPolicy& policy) {
+  if (admission_.complete(tree, node)) return false;
   const Pushed pushed(context);
   for (int i = 1; i <= node; ++i) {
     if (tree.ancestors(node) >> i & 1) context.push(tree.token(i));

@@ -70,7 +70,7 @@ void RetokenizingDrafter::reset() {
 void RetokenizingDrafter::grow(TokenTree& tree, Context& context, LengthPolicy& policy) {
   int node = tree.first_leaf();
   admission_.begin(context);
-  if (!read(tree, node, context)) return;
+  if (admission_.complete(tree, node) || !read(tree, node, context)) return;
   const auto rows = static_cast<std::size_t>(write(tree, node, policy));
   const std::span<const Continuation::Candidate> candidates = continuation_.candidates();
   for (const Continuation::Candidate& candidate : candidates.first(std::min(candidates.size(), rows))) {

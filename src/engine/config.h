@@ -102,12 +102,12 @@ std::string model_folder();
 // Returns the absolute path of a file that exists, or throws Error(kind) naming the places tried.
 std::string find_model(const std::string& value, const std::string& base_folder, ErrorKind kind);
 
+// The absolute path of a file that exists, `value` relative to `base_folder`. Error(config) naming the place tried.
+std::string find_file(const std::string& value, const std::string& base_folder);
+
 // An entry of draft.corpus as an absolute path without links and dots; a relative one starts from `base_folder`. Throws
 // Error(config) when there is no such file or folder.
 std::string find_corpus(const std::string& value, const std::string& base_folder);
-
-// The absolute path of a file that exists, `value` relative to `base_folder`. Error(config) naming the place tried.
-std::string find_file(const std::string& value, const std::string& base_folder);
 
 // Effective settings as YAML text, in a fixed order, that read_config takes back unchanged; null marks an unset key.
 std::string to_yaml(const Config& config);

@@ -15,8 +15,8 @@ enum class VocabularyMatch { same, padding, different };
 
 struct TokenDifference {
   TokenId id;
-  std::string target,
-      draft;  // as messages show them: the piece in quotes, "(unused)" or "(byte)" behind it, or nothing
+  // As messages show them: the piece in quotes, with "(unused)" or "(byte)" behind it, or nothing.
+  std::string target, draft;
 };
 
 struct VocabularyComparison {

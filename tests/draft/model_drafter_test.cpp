@@ -492,7 +492,7 @@ TEST(ModelDrafter, SkipsALongUnreadTextWhereThePolicyWantsIt) {
     commit(window, tree, 1, static_cast<TokenId>(round));
   }
   Context other = random_context(201, 8);  // differs where the first text was skipped
-  EXPECT_EQ(drafter.first(other).feed, 201);
+  EXPECT_EQ(drafter.first(TokenTree(other.tokens().back()), other).feed, 201);
   EXPECT_EQ(propose(drafter, other, 2).size(), 3);
   EXPECT_EQ(drafter.cache().size(), 202);
   Context shorter = random_context(20, 9);

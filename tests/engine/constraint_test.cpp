@@ -9,8 +9,10 @@
 #include "src/base/error.h"
 #include "src/engine/generation.h"
 #include "src/engine/report.h"
+#include "src/sample/grammar/json_schema.h"
 #include "tests/engine/engine_rig.h"
 #include "tests/engine/session_models.h"
+#include "tests/sample/grammar_recogniser.h"
 
 namespace tandem::test {
 namespace {
@@ -106,6 +108,36 @@ item ::= "\"" [a-z]{3,8} "\"" | "{\"" [a-z]{1,4} "\":" item "}" | root)";
   }
 }
 
+// A random model says nothing sensible, but says it in the form asked for, or has not come to its end.
+TEST_F(Constrained, WhatIsDrawnUnderASchemaIsValid) {
+  int whole = 0;
+  for (const char* schema :
+       {R"({"type": "array", "items": {"type": "integer", "minimum": -20, "maximum": 130}, "maxItems": 4})",
+        R"({"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"enum": ["x", null, 2.5]}},
+            "required": ["a"], "additionalProperties": false})",
+        R"({"anyOf": [{"type": "string", "maxLength": 5}, {"type": "null"}]})"}) {
+    const Grammar grammar = json_schema_grammar(parse_json_schema(schema));
+    GrammarRecogniser recogniser(grammar);
+    for (const char* rule : {"rejection", "block", "coupled"}) {
+      for (const std::string& kind : Rig::kinds()) {
+        RigOptions options;
+        options.rule = rule;
+        options.sampling.temperature = 2;
+        options.constraint = tiny_constraint(grammar, {kEnd});
+        for (options.seed = 0; options.seed < 3; ++options.seed) {
+          Engine engine = rig_.engine(rig_.any_drafter(kind, prompt_, options), options);
+          const GenerationResult result = answer(engine, {.end_ids = {kEnd}, .max_tokens = 80});
+          ASSERT_TRUE(recogniser.begins(result.text)) << result.text;
+          if (result.stop_reason == StopReason::length) continue;
+          ASSERT_TRUE(recogniser.matches(result.text)) << result.text;
+          ++whole;
+        }
+      }
+    }
+  }
+  EXPECT_GT(whole, 200);
+}
+
 TEST_F(Constrained, ForcedTokensComeWithoutTheDraft) {
   RigOptions options;
   options.length = 12;
@@ -129,6 +161,19 @@ TEST_F(Constrained, ForcedTokensComeWithoutTheDraft) {
   EXPECT_EQ(forced.accepted, 7);
   EXPECT_EQ(result.metrics.steps, 1);
   EXPECT_EQ(asked.nodes, std::vector<int>{8});
+}
+
+// A draft model reads nothing where the certain tokens end the answer.
+TEST_F(Constrained, NothingIsDraftedBehindTheEnd) {
+  RigOptions options;
+  options.length = 12;
+  options.constraint = tiny_constraint(R"(root ::= "QWX" | "ZKJ")");
+  for (const char* kind : {"model", "hybrid", "retokenize"}) {
+    Engine engine = rig_.engine(rig_.drafter(kind, options), options);
+    const GenerationResult result = answer(engine);
+    EXPECT_EQ(result.metrics.total.proposed, 2) << kind;
+    EXPECT_EQ(result.metrics.total.accepted, 2) << kind;
+  }
 }
 
 // `the` is a token and so are its letters: the grammar forces the text and the target chooses the tokens.

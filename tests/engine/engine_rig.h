@@ -45,14 +45,15 @@ struct RigOptions {
   std::shared_ptr<Constraint> constraint{};  // of one engine at a time and its drafter
 };
 
-// The constraint of a GBNF grammar on the tiny vocabulary.
-inline std::shared_ptr<Constraint> tiny_constraint(const std::string& grammar,
-                                                   const std::vector<TokenId>& end_ids = {}) {
+// The constraint of a grammar on the tiny vocabulary.
+inline std::shared_ptr<Constraint> tiny_constraint(const Grammar& grammar, const std::vector<TokenId>& end_ids = {}) {
   const auto words = make_tokenizer(tiny_vocabulary(), "tiny");
   const TokenMask usable(std::vector<bool>(static_cast<std::size_t>(words->vocabulary().size()), true));
-  return std::make_shared<GrammarConstraint>(
-      std::make_shared<TokenMasks>(parse_gbnf(grammar, "test.gbnf"), "constraint.grammar",
-                                   std::make_shared<VocabularyTrie>(*words, usable), usable, end_ids));
+  return std::make_shared<GrammarConstraint>(std::make_shared<TokenMasks>(
+      grammar, "constraint.grammar", std::make_shared<VocabularyTrie>(*words, usable), usable, end_ids));
+}
+inline std::shared_ptr<Constraint> tiny_constraint(const std::string& gbnf, const std::vector<TokenId>& end_ids = {}) {
+  return tiny_constraint(parse_gbnf(gbnf, "test.gbnf"), end_ids);
 }
 
 // A target and a draft that often agrees with it, on one backend.

@@ -104,6 +104,8 @@ TEST(Jinja, FiltersTestsAndMethods) {
        {"{{ '3.7'|int }}{{ 2.5|round }}{{ 2.55|round(1) }}{{ '1_0'|int }}{{ 'x'|int(7) }}", "32.02.5107"},
        {"{{ 'a,b,,c'.split(',') }}{{ ' a b  c '.split() }}{{ 'a b c'.rsplit(' ', 1) }}",
         "['a', 'b', '', 'c']['a', 'b', 'c']['a b', 'c']"},
+       {"{{ ' a  b  c '.split(none, 1) }}{{ ' a  b  c '.rsplit(none, 1) }}{{ ' a '.split(none, 1) }}",
+        "['a', 'b  c '][' a  b', 'c']['a']"},
        {"{{ 'xxaxx'.strip('x') }}{{ 'abc'.startswith(('x', 'a')) }}{{ 'aa'.replace('a', 'b', 1) }}", "aTrueba"},
        {"{{ '<{}{{{}}}>'.format('a', 1) }}{{ '{1}{0}{x}'.format(none, [2], x=zz) }}", "<a{1}>[2]None"},
        {"{{ '<'|safe + '<' }}{{ '<' + '>'|safe }}{{ '<'|safe ~ '<' }}", "<&lt;&lt;><<"},
@@ -154,6 +156,25 @@ TEST(Jinja, WhatDoesNotFitIsAnInputErrorWithItsLine) {
   EXPECT_THAT(refusal("{{ 5|map('string')|list }}", ErrorKind::input), HasSubstr("not iterable"));
   EXPECT_THAT(refusal("{{ f() }}", ErrorKind::input), HasSubstr("'f' is undefined"));
   EXPECT_THAT(refusal("{% set x = 1 %}{% set x.y = 1 %}", ErrorKind::input), HasSubstr("non-namespace"));
+}
+
+TEST(Jinja, ErrorsNameWhatWasCalledAsTheTemplateSpellsIt) {
+  for (const auto& [source, says] :
+       {std::pair{"{{ 'a'.endswith([1]) }}", "endswith: prefix: expected a string, got list"},
+        {"{{ 'a'.endswith((1,)) }}", "endswith: expected strings, got int"},
+        {"{{ 'a'.removesuffix() }}", "removesuffix: argument prefix is missing"},
+        {"{{ 'a'.rsplit('') }}", "rsplit: empty separator"},
+        {"{{ 'a'.rindex() }}", "rindex: argument sub is missing"},
+        {"{{ 'a'|lower(1) }}", "lower: expected at most 0 arguments, got 1"},
+        {"{{ [1]|max(key=1) }}", "max: there is no argument key"},
+        {"{{ 5|count }}", "count: a value of type int has no length"},
+        {"{{ 1 is lessthan }}", "lessthan: argument other is missing"},
+        {"{{ ['a']|map('upper', 1)|list }}", "upper: expected at most 0 arguments, got 1"},
+        {"{{ [1]|select('gt')|list }}", "gt: argument other is missing"},
+        {"{{ [1]|rejectattr|list }}", "rejectattr: expected the name of an attribute"},
+        {"{{ range() }}", "range: argument start is missing"}}) {
+    EXPECT_THAT(refusal(source, ErrorKind::input), HasSubstr(says)) << source;
+  }
 }
 
 TEST(Jinja, WhatIsNotSupportedIsAModelErrorWithItsLine) {

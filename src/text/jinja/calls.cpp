@@ -6,9 +6,19 @@
 #include "src/text/jinja/operators.h"
 
 namespace tandem::jinja {
+namespace {
 
-Arguments Interpreter::arguments_of(const CallArguments& given) {
-  Arguments arguments;
+// Macros name themselves in their errors.
+std::string name_of(const Value& callee) {
+  if (const Function* function = callee.as<Function>()) return function->name;
+  if (const Method* method = callee.as<Method>()) return method->name;
+  return {};
+}
+
+}  // namespace
+
+Arguments Interpreter::arguments_of(std::string callee, const CallArguments& given) {
+  Arguments arguments{.callee = std::move(callee), .positional = {}, .named = {}};
   for (const auto& argument : given.positional) arguments.positional.push_back(evaluate(*argument));
   for (const auto& [name, argument] : given.named) arguments.named.emplace_back(name, evaluate(*argument));
   if (given.star) {
@@ -29,7 +39,7 @@ Arguments Interpreter::arguments_of(const CallArguments& given) {
 
 Value Interpreter::evaluate(const Call& node) {
   const Value callee = evaluate(*node.callee);
-  const Arguments arguments = arguments_of(node.arguments);
+  const Arguments arguments = arguments_of(name_of(callee), node.arguments);
   return call(callee, arguments, nullptr);
 }
 
@@ -104,7 +114,7 @@ Value Interpreter::call_function(const Function& function, const Arguments& argu
     case Builtin::strftime_now:
       return strftime_now(arguments);
     case Builtin::raise_exception: {
-      const Parameters given("raise_exception", arguments, {"message"}, 1);
+      const Parameters given(arguments, {"message"}, 1);
       wrong("the template refuses these messages: {}", runtime_.to_text(given[0]).bytes());
     }
     case Builtin::unsupported:
@@ -114,7 +124,7 @@ Value Interpreter::call_function(const Function& function, const Arguments& argu
 }
 
 Value Interpreter::make_range(const Arguments& arguments) {
-  const Parameters given("range", arguments, {"start", "stop", "step"}, 1);
+  const Parameters given(arguments, {"start", "stop", "step"}, 1);
   if (!arguments.named.empty()) wrong("range takes no keyword arguments");
   const bool one = !given.has(1);
   const std::int64_t start = one ? 0 : given.integer_or(0, 0), stop = given.integer_or(one ? 0 : 1, 0);
@@ -160,7 +170,7 @@ Value Interpreter::make_namespace(const Arguments& arguments) {
 }
 
 Value Interpreter::strftime_now(const Arguments& arguments) {
-  const Parameters given("strftime_now", arguments, {"format"}, 1);
+  const Parameters given(arguments, {"format"}, 1);
   const std::string& format = given.text(0).bytes();
   if (format.size() > 200) unsupported("strftime_now: expected a format of at most 200 bytes, got {}", format.size());
   for (std::size_t i = format.find('%'); i != std::string::npos; i = format.find('%', i + 2)) {

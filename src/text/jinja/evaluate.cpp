@@ -67,7 +67,7 @@ Value Interpreter::evaluate(const Slice& node) {
 
 Value Interpreter::evaluate(const FilterCall& node) {
   const Value subject = node.subject ? evaluate(*node.subject) : Value(block_text_);
-  const Arguments arguments = arguments_of(node.arguments);
+  const Arguments arguments = arguments_of(node.name, node.arguments);
   const Filter filter = find_filter(node.name);
   if (filter == nullptr) unsupported("filter {} is not supported", node.name);
   return filter(runtime_, subject, arguments);
@@ -75,7 +75,7 @@ Value Interpreter::evaluate(const FilterCall& node) {
 
 Value Interpreter::evaluate(const TestCall& node) {
   const Value subject = evaluate(*node.subject);
-  const Arguments arguments = arguments_of(node.arguments);
+  const Arguments arguments = arguments_of(node.name, node.arguments);
   const Test test = find_test(node.name);
   if (test == nullptr) unsupported("test {} is not supported", node.name);
   return Value(test(runtime_, subject, arguments));

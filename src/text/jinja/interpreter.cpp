@@ -225,7 +225,7 @@ Interpreter::Flow Interpreter::execute(const CallBlock& node) {
   const Value caller = macro_value(*node.body);
   const Call& inner = std::get<Call>(node.call->node);
   const Value callee = evaluate(*inner.callee);
-  emit(runtime_.to_text(call(callee, arguments_of(inner.arguments), &caller)));
+  emit(runtime_.to_text(call(callee, arguments_of({}, inner.arguments), &caller)));
   return Flow::next;
 }
 

@@ -76,7 +76,7 @@ class Interpreter {
   Value evaluate(const Conditional& node);
 
   // Calls.
-  Arguments arguments_of(const CallArguments& given);
+  Arguments arguments_of(std::string callee, const CallArguments& given);
   Value call(const Value& callee, const Arguments& arguments, const Value* caller);
   Value call_macro(const MacroValue& macro, const Arguments& arguments, const Value* caller);
   void bind_parameters(const Macro& macro, const Arguments& arguments, const Value* caller);

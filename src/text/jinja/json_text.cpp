@@ -13,7 +13,7 @@ namespace {
 class Writer {
  public:
   Writer(Runtime& runtime, const Arguments& arguments)
-      : runtime_(runtime), given_("tojson", arguments, {"ensure_ascii", "indent", "separators", "sort_keys"}) {
+      : runtime_(runtime), given_(arguments, {"ensure_ascii", "indent", "separators", "sort_keys"}) {
     ascii_ = given_.truth_or(0, false);
     sort_ = given_.truth_or(3, false);
     if (given_.has(1) && !given_[1].is<None>()) {

@@ -16,25 +16,25 @@ Generator::Next over(Runtime& runtime, const Value& value) {
 }
 
 Value length(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("length", arguments, {});
+  const Parameters given(arguments, {});
   const std::optional<std::int64_t> size = length_of(runtime, subject);
-  if (!size) wrong("length: a value of type {} has no length", type_name(subject));
+  if (!size) wrong("{}: a value of type {} has no length", arguments.callee, type_name(subject));
   return Value(*size);
 }
 
 Value list(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("list", arguments, {});
+  const Parameters given(arguments, {});
   return runtime.list(runtime.items(subject));
 }
 
 Value first(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("first", arguments, {});
+  const Parameters given(arguments, {});
   std::optional<Value> item = Iterator(runtime, subject).next();
   return item ? std::move(*item) : undefined("No first item, sequence was empty.");
 }
 
 Value last(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("last", arguments, {});
+  const Parameters given(arguments, {});
   if (subject.generator() != nullptr) wrong("last: a generator cannot be reversed");
   if (subject.is<Undefined>()) wrong("last: expected a list, got an undefined value");
   const std::vector<Value> items = runtime.items(subject);
@@ -42,7 +42,7 @@ Value last(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 }
 
 Value join(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("join", arguments, {"d", "attribute"});
+  const Parameters given(arguments, {"d", "attribute"});
   const MarkedText separator = given.has(0) ? runtime.to_text(given[0]) : MarkedText();
   const Value attribute = given.value_or_none(1);
   MarkedText out;
@@ -57,7 +57,7 @@ Value join(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 }
 
 Value reverse(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("reverse", arguments, {});
+  const Parameters given(arguments, {});
   std::vector<Value> items = runtime.items(subject);
   std::reverse(items.begin(), items.end());
   if (subject.text() != nullptr) {
@@ -71,7 +71,7 @@ Value reverse(Runtime& runtime, const Value& subject, const Arguments& arguments
 }
 
 Value items(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("items", arguments, {});
+  const Parameters given(arguments, {});
   return runtime.generator([&runtime, subject]() -> Generator::Next {
     if (subject.is<Undefined>()) return nullptr;
     if (subject.dict() == nullptr) wrong("items: expected a dict, got {}", type_name(subject));
@@ -118,7 +118,7 @@ std::vector<Value> sorted(Runtime& runtime, std::vector<Keyed> entries, bool des
 }
 
 Value sort(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("sort", arguments, {"reverse", "case_sensitive", "attribute"});
+  const Parameters given(arguments, {"reverse", "case_sensitive", "attribute"});
   const bool exact = given.truth_or(1, false);
   std::vector<Value> paths;
   if (given.has(2) && given[2].text() != nullptr) {
@@ -143,7 +143,7 @@ Value sort(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 }
 
 Value dict_sort(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("dictsort", arguments, {"case_sensitive", "by", "reverse"});
+  const Parameters given(arguments, {"case_sensitive", "by", "reverse"});
   const Dict* dict = subject.dict();
   if (dict == nullptr) wrong("dictsort: expected a dict, got {}", type_name(subject));
   const std::string by = given.has(1) ? given.text(1).bytes() : "key";
@@ -158,7 +158,7 @@ Value dict_sort(Runtime& runtime, const Value& subject, const Arguments& argumen
 }
 
 Value unique(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("unique", arguments, {"case_sensitive", "attribute"});
+  const Parameters given(arguments, {"case_sensitive", "attribute"});
   const bool exact = given.truth_or(0, false);
   return runtime.generator([&runtime, subject, exact, attribute = given.value_or_none(1)]() -> Generator::Next {
     return [&runtime, exact, attribute, values = Iterator(runtime, subject), keys = std::vector<Value>()]() mutable {
@@ -178,7 +178,7 @@ Value unique(Runtime& runtime, const Value& subject, const Arguments& arguments)
 }
 
 Value batch(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("batch", arguments, {"linecount", "fill_with"}, 1);
+  const Parameters given(arguments, {"linecount", "fill_with"}, 1);
   return runtime.generator([&runtime, subject, size = given[0], fill = given.value_or_none(1)]() -> Generator::Next {
     return [&runtime, size, fill, values = Iterator(runtime, subject),
             row = std::vector<Value>()]() mutable -> std::optional<Value> {
@@ -200,7 +200,7 @@ Value batch(Runtime& runtime, const Value& subject, const Arguments& arguments) 
 }
 
 Value sum(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("sum", arguments, {"attribute", "start"});
+  const Parameters given(arguments, {"attribute", "start"});
   Value total = given.has(1) ? given[1] : Value(std::int64_t{0});
   if (total.text() != nullptr) wrong("sum: can't sum strings");
   const Value attribute = given.value_or_none(0);
@@ -212,7 +212,7 @@ Value sum(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 
 template <int wanted>
 Value extreme(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("min", arguments, {"case_sensitive", "attribute"});
+  const Parameters given(arguments, {"case_sensitive", "attribute"});
   const std::vector<Value> values = runtime.items(subject);
   if (values.empty()) return undefined("No aggregated item, sequence was empty.");
   const auto key_of = [&](const Value& value) {

@@ -21,15 +21,15 @@ std::optional<std::string> optional_text(const Parameters& given, std::size_t i)
 
 template <Side side>
 Value strip(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("strip", arguments, {"chars"});
+  const Parameters given(arguments, {"chars"});
   return runtime.text(stripped(text, side, optional_text(given, 0)));
 }
 
 template <bool from_right>
 Value split_text(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("split", arguments, {"sep", "maxsplit"});
+  const Parameters given(arguments, {"sep", "maxsplit"});
   const std::optional<std::string> separator = optional_text(given, 0);
-  if (separator && separator->empty()) wrong("split: empty separator");
+  if (separator && separator->empty()) wrong("{}: empty separator", arguments.callee);
   const std::int64_t count = given.integer_or(1, -1);
   runtime.spend_search(text, separator ? given.text(0) : MarkedText());
   return texts(runtime,
@@ -38,21 +38,21 @@ Value split_text(Runtime& runtime, const MarkedText& text, const Arguments& argu
 
 template <bool at_end>
 Value affix_test(Runtime&, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given(at_end ? "endswith" : "startswith", arguments, {"prefix"}, 1);
+  const Parameters given(arguments, {"prefix"}, 1);
   const auto holds = [&](const MarkedText& part) {
     return at_end ? text.bytes().ends_with(part.bytes()) : text.bytes().starts_with(part.bytes());
   };
   const Sequence* several = given[0].sequence();
   if (several == nullptr || several->kind != SequenceKind::tuple) return Value(holds(given.text(0)));
   return Value(std::any_of(several->items.begin(), several->items.end(), [&](const Value& part) {
-    if (part.text() == nullptr) wrong("startswith: expected strings, got {}", type_name(part));
+    if (part.text() == nullptr) wrong("{}: expected strings, got {}", arguments.callee, type_name(part));
     return holds(*part.text());
   }));
 }
 
 template <bool at_end>
 Value remove_affix(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("removeprefix", arguments, {"prefix"}, 1);
+  const Parameters given(arguments, {"prefix"}, 1);
   const std::string& part = given.text(0).bytes();
   if (at_end && text.bytes().ends_with(part)) return runtime.text(text.slice(0, text.size() - part.size()));
   if (!at_end && text.bytes().starts_with(part)) return runtime.text(text.slice(part.size(), text.size()));
@@ -61,29 +61,29 @@ Value remove_affix(Runtime& runtime, const MarkedText& text, const Arguments& ar
 
 template <LetterCase wanted>
 Value change_case(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("upper", arguments, {});
+  const Parameters given(arguments, {});
   runtime.spend(text.size() / 8);
   return runtime.text(in_case(text, wanted));
 }
 
 Value capitalize(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("capitalize", arguments, {});
+  const Parameters given(arguments, {});
   return runtime.text(capitalized(text));
 }
 
 Value title(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("title", arguments, {});
+  const Parameters given(arguments, {});
   return runtime.text(titled(text));
 }
 
 Value replace(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("replace", arguments, {"old", "new", "count"}, 2);
+  const Parameters given(arguments, {"old", "new", "count"}, 2);
   runtime.spend_search(text, given.text(0));
   return runtime.text(replaced(runtime, text, given.text(0), given.text(1), given.integer_or(2, -1)));
 }
 
 Value join(Runtime& runtime, const MarkedText& separator, const Arguments& arguments) {
-  const Parameters given("join", arguments, {"iterable"}, 1);
+  const Parameters given(arguments, {"iterable"}, 1);
   MarkedText out;
   bool first = true;
   for (const Value& part : runtime.items(given[0])) {
@@ -102,7 +102,7 @@ Value format(Runtime& runtime, const MarkedText& text, const Arguments& argument
 
 template <bool from_right, bool must>
 Value find_text(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("find", arguments, {"sub"}, 1);
+  const Parameters given(arguments, {"sub"}, 1);
   const std::string& part = given.text(0).bytes();
   runtime.spend_search(text, given.text(0));
   const std::size_t at = from_right ? text.bytes().rfind(part) : text.bytes().find(part);
@@ -112,7 +112,7 @@ Value find_text(Runtime& runtime, const MarkedText& text, const Arguments& argum
 }
 
 Value count(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("count", arguments, {"sub"}, 1);
+  const Parameters given(arguments, {"sub"}, 1);
   const std::string& part = given.text(0).bytes();
   runtime.spend_search(text, given.text(0));
   if (part.empty()) return Value(static_cast<std::int64_t>(count_characters(text.bytes())) + 1);
@@ -125,9 +125,9 @@ Value count(Runtime& runtime, const MarkedText& text, const Arguments& arguments
 
 template <bool from_right>
 Value partition(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("partition", arguments, {"sep"}, 1);
+  const Parameters given(arguments, {"sep"}, 1);
   const MarkedText& separator = given.text(0);
-  if (separator.empty()) wrong("partition: empty separator");
+  if (separator.empty()) wrong("{}: empty separator", arguments.callee);
   runtime.spend_search(text, separator);
   const std::size_t at = from_right ? text.bytes().rfind(separator.bytes()) : text.bytes().find(separator.bytes());
   std::vector<MarkedText> parts;
@@ -140,13 +140,13 @@ Value partition(Runtime& runtime, const MarkedText& text, const Arguments& argum
 }
 
 Value split_lines(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("splitlines", arguments, {"keepends"});
+  const Parameters given(arguments, {"keepends"});
   return texts(runtime, lines(runtime, text, given.truth_or(0, false)));
 }
 
 template <bool (*holds)(std::string_view)>
 Value all_characters(Runtime& runtime, const MarkedText& text, const Arguments& arguments) {
-  const Parameters given("isspace", arguments, {});
+  const Parameters given(arguments, {});
   runtime.spend(text.size() / 8);
   const std::vector<std::size_t> starts = character_starts(text.bytes());
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
@@ -193,13 +193,13 @@ const std::map<std::string_view, TextMethod>& text_methods() {
 Value dict_method(Runtime& runtime, const Value& self, const std::string& name, const Arguments& arguments) {
   const Dict& dict = *self.dict();
   if (name == "get") {
-    const Parameters given("get", arguments, {"key", "default"}, 1);
+    const Parameters given(arguments, {"key", "default"}, 1);
     runtime.spend(dict.entries.size() / 4);
     if (!hashable(given[0])) wrong("unhashable type: {}", type_name(given[0]));
     const Value* value = find(dict, given[0]);
     return value != nullptr ? *value : given.has(1) ? given[1] : Value(None{});
   }
-  const Parameters none(name, arguments, {});
+  const Parameters none(arguments, {});
   if (name == "items") return dict_view(runtime, dict, SequenceKind::items);
   if (name == "keys") return dict_view(runtime, dict, SequenceKind::keys);
   if (name == "values") return dict_view(runtime, dict, SequenceKind::values);
@@ -214,7 +214,7 @@ Value list_method(Runtime& runtime, const Value& self, const std::string& name, 
   if (!known || (sequence.kind != SequenceKind::list && sequence.kind != SequenceKind::tuple)) {
     unsupported("method {} of a {} is not supported (lists and dicts do not change)", name, type_name(self));
   }
-  const Parameters given(name, arguments, {"value"}, 1);
+  const Parameters given(arguments, {"value"}, 1);
   runtime.spend(weight_of(self));
   const auto same = [&](const Value& item) { return equal(item, given[0]); };
   if (counts) return Value(std::int64_t{std::count_if(sequence.items.begin(), sequence.items.end(), same)});

@@ -122,22 +122,21 @@ std::vector<Value> Runtime::items(const Value& value) {
   return items;
 }
 
-Parameters::Parameters(std::string_view callee, const Arguments& arguments,
-                       std::initializer_list<std::string_view> names, std::size_t required)
-    : callee_(callee), names_(names), values_(names.size(), nullptr) {
+Parameters::Parameters(const Arguments& arguments, std::initializer_list<std::string_view> names, std::size_t required)
+    : callee_(arguments.callee), names_(names), values_(names.size(), nullptr) {
   if (arguments.positional.size() > names_.size()) {
-    wrong("{}: expected at most {} arguments, got {}", callee, names_.size(), arguments.positional.size());
+    wrong("{}: expected at most {} arguments, got {}", callee_, names_.size(), arguments.positional.size());
   }
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) values_[i] = &arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
     const auto at = std::find(names_.begin(), names_.end(), name);
-    if (at == names_.end()) wrong("{}: there is no argument {}", callee, name);
+    if (at == names_.end()) wrong("{}: there is no argument {}", callee_, name);
     const Value*& slot = values_[static_cast<std::size_t>(at - names_.begin())];
-    if (slot != nullptr) wrong("{}: argument {} is given twice", callee, name);
+    if (slot != nullptr) wrong("{}: argument {} is given twice", callee_, name);
     slot = &value;
   }
   for (std::size_t i = 0; i < required; ++i) {
-    if (values_[i] == nullptr) wrong("{}: argument {} is missing", callee, names_[i]);
+    if (values_[i] == nullptr) wrong("{}: argument {} is missing", callee_, names_[i]);
   }
 }
 

@@ -83,15 +83,16 @@ class Runtime {
 
 // The arguments of a call, evaluated.
 struct Arguments {
+  std::string callee;  // the filter, test, method or function that they are given to, for errors
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
 };
 
-// Arguments matched with the parameters of something built in. Throws Problem for too many, unknown or missing ones.
+// Arguments, which outlive this, matched with the parameters of something built in. Throws Problem for too many,
+// unknown or missing ones.
 class Parameters {
  public:
-  Parameters(std::string_view callee, const Arguments& arguments, std::initializer_list<std::string_view> names,
-             std::size_t required = 0);
+  Parameters(const Arguments& arguments, std::initializer_list<std::string_view> names, std::size_t required = 0);
 
   bool has(std::size_t i) const { return values_[i] != nullptr; }
   const Value& operator[](std::size_t i) const { return *values_[i]; }
@@ -102,7 +103,7 @@ class Parameters {
   const MarkedText& text(std::size_t i) const;
 
  private:
-  std::string callee_;
+  std::string_view callee_;
   std::vector<std::string_view> names_;
   std::vector<const Value*> values_;
 };

@@ -60,7 +60,7 @@ std::optional<std::int64_t> parse_integer(const MarkedText& text) {
 }
 
 Value to_int(Runtime&, const Value& subject, const Arguments& arguments) {
-  const Parameters given("int", arguments, {"default", "base"});
+  const Parameters given(arguments, {"default", "base"});
   if (given.integer_or(1, 10) != 10) unsupported("int: a base other than 10 is not supported");
   std::optional<std::int64_t> value;
   if (const Undefined* missing = subject.as<Undefined>())
@@ -75,7 +75,7 @@ Value to_int(Runtime&, const Value& subject, const Arguments& arguments) {
 }
 
 Value to_float(Runtime&, const Value& subject, const Arguments& arguments) {
-  const Parameters given("float", arguments, {"default"});
+  const Parameters given(arguments, {"default"});
   if (const Undefined* missing = subject.as<Undefined>())
     wrong("{}", missing->why ? *missing->why : "a value is undefined");
   if (is_number(subject)) return Value(number_of(subject));
@@ -84,7 +84,7 @@ Value to_float(Runtime&, const Value& subject, const Arguments& arguments) {
 }
 
 Value absolute(Runtime&, const Value& subject, const Arguments& arguments) {
-  const Parameters given("abs", arguments, {});
+  const Parameters given(arguments, {});
   if (const double* real = subject.as<double>()) return Value(std::abs(*real));
   if (!is_integer(subject)) wrong("abs: expected a number, got {}", type_name(subject));
   return integer_of(subject) < 0 ? negative(subject) : Value(integer_of(subject));
@@ -94,7 +94,7 @@ Value absolute(Runtime&, const Value& subject, const Arguments& arguments) {
 double rounded(double value, int places) { return std::strtod(fmt::format("{:.{}f}", value, places).c_str(), nullptr); }
 
 Value round(Runtime&, const Value& subject, const Arguments& arguments) {
-  const Parameters given("round", arguments, {"precision", "method"});
+  const Parameters given(arguments, {"precision", "method"});
   const std::int64_t places = given.integer_or(0, 0);
   const std::string method = given.has(1) ? given.text(1).bytes() : "common";
   if (!is_number(subject)) wrong("round: expected a number, got {}", type_name(subject));
@@ -110,14 +110,14 @@ Value round(Runtime&, const Value& subject, const Arguments& arguments) {
 }
 
 Value fallback(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("default", arguments, {"default_value", "boolean"});
+  const Parameters given(arguments, {"default_value", "boolean"});
   const bool replace = subject.is<Undefined>() || (given.truth_or(1, false) && !truth(subject));
   if (!replace) return subject;
   return given.has(0) ? given[0] : runtime.text({});
 }
 
 Value attr(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("attr", arguments, {"name"}, 1);
+  const Parameters given(arguments, {"name"}, 1);
   if (subject.dict() != nullptr) unsupported("attr of a dict is not supported");
   return attribute(runtime, subject, given.text(0).bytes());
 }

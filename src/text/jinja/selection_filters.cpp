@@ -10,9 +10,10 @@
 namespace tandem::jinja {
 namespace {
 
-// The arguments after the first `used` positional ones.
+// The arguments after the first `used` positional ones, for the filter or test that the last of those names.
 Arguments remaining(const Arguments& arguments, std::size_t used) {
   Arguments rest;
+  if (const MarkedText* callee = arguments.positional[used - 1].text()) rest.callee = callee->bytes();
   rest.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(used), arguments.positional.end());
   rest.named = arguments.named;
   return rest;
@@ -29,7 +30,7 @@ auto named(const Arguments& arguments, std::size_t i, const char* what, Find fin
 }
 
 Generator::Next mapped_attributes(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("map", arguments, {"attribute", "default"});
+  const Parameters given(arguments, {"attribute", "default"});
   if (!given.has(0)) wrong("map: expected a filter or an attribute");
   return [&runtime, attribute = given[0], fallback = given.value_or_none(1),
           items = Iterator(runtime, subject)]() mutable {
@@ -59,9 +60,9 @@ Value select(Runtime& runtime, const Value& subject, const Arguments& arguments)
     if (arguments.positional.size() == kUsed) return truth(tested);
     return named(arguments, kUsed, "test", find_test)(runtime, tested, remaining(arguments, kUsed + 1));
   };
-  return runtime.generator([&runtime, subject, holds, count = arguments.positional.size()]() -> Generator::Next {
+  return runtime.generator([&runtime, subject, holds, arguments]() -> Generator::Next {
     if (!truth(subject)) return nullptr;
-    if (count < kUsed) wrong("selectattr: expected the name of an attribute");
+    if (arguments.positional.size() < kUsed) wrong("{}: expected the name of an attribute", arguments.callee);
     return [holds, items = Iterator(runtime, subject)]() mutable {
       std::optional<Value> item = items.next();
       while (item && holds(*item) != keep) item = items.next();

@@ -11,7 +11,7 @@ namespace {
 
 template <typename T>
 bool is_a(Runtime&, const Value& value, const Arguments& arguments) {
-  const Parameters none("test", arguments, {});
+  const Parameters none(arguments, {});
   return value.is<T>();
 }
 
@@ -53,13 +53,13 @@ bool parity(Runtime& runtime, const Value& value, const Arguments&) {
 }
 
 bool divisible(Runtime& runtime, const Value& value, const Arguments& arguments) {
-  const Parameters given("divisibleby", arguments, {"num"}, 1);
+  const Parameters given(arguments, {"num"}, 1);
   return rest(runtime, value, given[0]) == 0;
 }
 
 template <CompareOp op>
 bool compares(Runtime& runtime, const Value& value, const Arguments& arguments) {
-  const Parameters given("test", arguments, {"other"}, 1);
+  const Parameters given(arguments, {"other"}, 1);
   return compare(runtime, op, value, given[0]);
 }
 
@@ -78,7 +78,7 @@ bool letters(Runtime& runtime, const Value& value, const Arguments&) {
 }
 
 bool same(Runtime&, const Value& value, const Arguments& arguments) {
-  const Parameters given("sameas", arguments, {"other"}, 1);
+  const Parameters given(arguments, {"other"}, 1);
   const Value& other = given[0];
   if (value.is<bool>() || other.is<bool>() || value.is<None>() || other.is<None>()) {
     if (value.data().index() != other.data().index()) return false;

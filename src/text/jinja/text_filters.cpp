@@ -18,7 +18,7 @@ MarkedText subject_text(Runtime& runtime, const Value& subject) {
 }
 
 Value trim(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("trim", arguments, {"chars"});
+  const Parameters given(arguments, {"chars"});
   std::optional<std::string> characters;
   if (given.has(0) && !given[0].is<None>()) characters = given.text(0).bytes();
   return runtime.text(stripped(subject_text(runtime, subject), Side::both, characters));
@@ -26,20 +26,20 @@ Value trim(Runtime& runtime, const Value& subject, const Arguments& arguments) {
 
 template <LetterCase wanted>
 Value change_case(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("upper", arguments, {});
+  const Parameters given(arguments, {});
   const MarkedText text = subject_text(runtime, subject);
   runtime.spend(text.size() / 8);
   return runtime.text(in_case(text, wanted));
 }
 
 Value capitalize(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("capitalize", arguments, {});
+  const Parameters given(arguments, {});
   return runtime.text(capitalized(subject_text(runtime, subject)));
 }
 
 // Jinja's own rule for title: a word begins after a blank, a dash or an opening bracket.
 Value title(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("title", arguments, {});
+  const Parameters given(arguments, {});
   const MarkedText text = subject_text(runtime, subject);
   const std::vector<std::size_t> starts = character_starts(text.bytes());
   MarkedText out;
@@ -53,7 +53,7 @@ Value title(Runtime& runtime, const Value& subject, const Arguments& arguments) 
 }
 
 Value replace(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("replace", arguments, {"old", "new", "count"}, 2);
+  const Parameters given(arguments, {"old", "new", "count"}, 2);
   const MarkedText text = subject_text(runtime, subject);
   const MarkedText from = runtime.to_text(given[0]), to = runtime.to_text(given[1]);
   runtime.spend_search(text, from);
@@ -62,7 +62,7 @@ Value replace(Runtime& runtime, const Value& subject, const Arguments& arguments
 }
 
 Value indent(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("indent", arguments, {"width", "first", "blank"});
+  const Parameters given(arguments, {"width", "first", "blank"});
   if (subject.text() == nullptr) wrong("indent: expected a string, got {}", type_name(subject));
   MarkedText margin;
   if (given.has(0) && given[0].text() != nullptr) {
@@ -88,18 +88,18 @@ Value indent(Runtime& runtime, const Value& subject, const Arguments& arguments)
 }
 
 Value string(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("string", arguments, {});
+  const Parameters given(arguments, {});
   if (subject.is<Markup>() || subject.text() != nullptr) return subject;
   return runtime.text(runtime.to_text(subject));
 }
 
 Value safe(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("safe", arguments, {});
+  const Parameters given(arguments, {});
   return markup(runtime, runtime.to_text(subject));
 }
 
 Value escape(Runtime& runtime, const Value& subject, const Arguments& arguments) {
-  const Parameters given("escape", arguments, {});
+  const Parameters given(arguments, {});
   if (subject.is<Markup>()) return subject;
   return markup(runtime, escaped(subject_text(runtime, subject)));
 }

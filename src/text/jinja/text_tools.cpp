@@ -88,8 +88,7 @@ std::vector<MarkedText> split(Runtime& runtime, const MarkedText& text, const st
     for (const auto& [begin, end] : words(text, starts)) {
       runtime.spend(1);
       if (count-- == 0) {
-        parts.push_back(stripped(text.slice(starts[begin], text.size()), Side::left));
-        // Python strips the rest on the left alone.
+        parts.push_back(text.slice(starts[begin], text.size()));
         break;
       }
       parts.push_back(text.slice(starts[begin], starts[end]));
@@ -118,7 +117,7 @@ std::vector<MarkedText> split_from_right(Runtime& runtime, const MarkedText& tex
     for (; !found.empty(); found.pop_back()) {
       runtime.spend(1);
       if (count-- == 0) {
-        parts.push_back(stripped(text.slice(0, starts[found.back().second]), Side::right));
+        parts.push_back(text.slice(0, starts[found.back().second]));
         break;
       }
       parts.push_back(text.slice(starts[found.back().first], starts[found.back().second]));
