@@ -1,5 +1,9 @@
 #include "kernels/registry.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/reference/reference_backend.h"
 #include "src/base/error.h"
@@ -27,11 +31,6 @@ constexpr bool kHasSimt = true;
 constexpr bool kHasSimt = false;
 #endif
 
-[[noreturn]] void refuse(std::string_view kind) {
-  fail(ErrorKind::config, "backend: this build has auto, cpu{}{} and reference, got '{}'", kHasCuda ? ", cuda" : "",
-       kHasSimt ? ", cuda-simt" : "", kind);
-}
-
 }  // namespace
 
 std::vector<std::string_view> backend_kinds() {
@@ -39,6 +38,16 @@ std::vector<std::string_view> backend_kinds() {
   if (kHasCuda) kinds.push_back("cuda");
   if (kHasSimt) kinds.push_back("cuda-simt");
   return kinds;
+}
+
+std::string why_not_built(std::string_view kind) {
+  std::vector<std::string_view> built = backend_kinds();
+  if (std::ranges::find(built, kind) != built.end()) return {};
+  std::erase(built, "reference");  // is asked for by --reference
+  const std::string_view needs = kind == "cuda"        ? " ('cuda' is built where CMake finds nvcc)"
+                                 : kind == "cuda-simt" ? " ('cuda-simt' is built where CMake finds a CUDA toolkit)"
+                                                       : "";
+  return fmt::format("this build has {}, got '{}'{}", fmt::join(built, ", "), kind, needs);
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view kind, ThreadPool& pool) {
@@ -51,7 +60,7 @@ std::unique_ptr<Backend> make_backend(std::string_view kind, ThreadPool& pool) {
 #ifdef TANDEM_HAS_SIMT
   if (kind == "cuda-simt") return cuda_simt::make_cuda_backend(pool);
 #endif
-  refuse(kind);
+  fail(ErrorKind::config, "backend: {}", why_not_built(kind));
 }
 
 }  // namespace tandem

@@ -19,12 +19,6 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr int kLongestChain = 63;  // node 0 of a tree of 64 is the pending token
 constexpr int kDefaultNodes = 16;
 
-// Refuses a value that is valid but belongs to a feature that this version lacks.
-void require_landed(const Options& options, std::string_view key, bool landed, std::string_view expected) {
-  if (landed) return;
-  options.refuse(key, fmt::format("{} is not available in this version (expected {})", options.shown(key), expected));
-}
-
 std::optional<int> to_int(std::optional<std::int64_t> value) {
   return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
@@ -239,8 +233,7 @@ RuntimeConfig read_runtime(const Options& section) {
   runtime.backend = section.choice("backend", "auto", {"auto", "cpu", "cuda", "cuda-simt"},
                                    "Where the models run; auto takes a GPU where there is one. cuda-simt is the GPU's "
                                    "code in a slow emulation, for tests.");
-  const auto built = backend_kinds();
-  require_landed(section, "backend", std::ranges::find(built, runtime.backend) != built.end(), "auto or cpu");
+  if (const std::string reason = why_not_built(runtime.backend); !reason.empty()) section.refuse("backend", reason);
   const auto threads = section.integer_or("threads", "auto", std::nullopt, 1, 256,
                                           "Threads that compute; auto takes the processors this process may use.");
   runtime.threads = static_cast<int>(threads.value_or(0));
