@@ -9,23 +9,23 @@
 #include <utility>
 
 #include "kernels/cpu/yardstick.h"
-#include "kernels/registry.h"
 #include "src/base/error.h"
+#include "src/cli/backend_argument.h"
 #include "src/cli/commands.h"
 #include "src/cli/model_argument.h"
 #include "src/cli/terminal.h"
 #include "src/engine/cost_table.h"
 #include "src/engine/row_costs.h"
-#include "src/engine/session.h"
 
 namespace tandem {
 namespace {
 
 struct Arguments {
-  std::string model, backend = "auto";
+  std::string model;
+  BackendArgument where;
   std::vector<int> rows{1, 2, 4, 8};
-  int context = 256, repeats = 9, threads = 0, attention_at = 0;
-  bool reference = false, json = false;
+  int context = 256, repeats = 9, attention_at = 0;
+  bool json = false;
 };
 
 nlohmann::ordered_json attention_json(Transformer& transformer, const Arguments& a) {
@@ -98,8 +98,8 @@ std::pair<std::vector<RowCost>, Yardstick> measure_curve(Transformer& transforme
 
 nlohmann::ordered_json measure(const Arguments& a) {
   const ModelFile model = open_model(model_argument(a.model));
-  const std::unique_ptr<ThreadPool> pool = make_pool(a.threads);
-  const std::unique_ptr<Backend> backend = make_backend(a.reference ? "reference" : a.backend, *pool);
+  const std::unique_ptr<ThreadPool> pool = a.where.pool();
+  const std::unique_ptr<Backend> backend = a.where.backend(*pool);
   const int most = *std::max_element(a.rows.begin(), a.rows.end());
   Transformer transformer(model.spec, *model.file, *backend, std::max(most, 512),
                           std::max(a.context + most, a.attention_at + 1));
@@ -200,17 +200,13 @@ void add_rows(CLI::App& program, Command& chosen) {
   command->add_option("--repeats", a->repeats, "Rounds, interleaved")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--threads", a->threads, "Threads; 0 takes what quota and affinity allow")
-      ->check(CLI::Range(0, 256));
-  CLI::Option* backend =
-      command->add_option("--backend", a->backend, "As runtime.backend: auto, cpu, cuda ...")->capture_default_str();
-  command->add_flag("--reference", a->reference, "F32 weights, activations and cache: slow, for checks")
-      ->excludes(backend);
+  a->where.add_to(*command);
   command->add_flag("--json", a->json, "Print JSON");
   command->footer(
-      "Saved cost tables (~/.cache/tandem/costs.json) that hold this very model with the same backend and threads, as\n"
-      "target or draft, take the new curve, so that draft.length auto goes by it; the other model of a pair moves by\n"
-      "the same factor. Not with --context above 512. A table is made by the first run that needs it.\n"
+      "Saved cost tables (~/.cache/tandem/costs.json) that hold this very model with the same backend, device and\n"
+      "threads, as target or draft, take the new curve, so that draft.length auto goes by it; the other model of a "
+      "pair\n"
+      "moves by the same factor. Not with --context above 512. A table is made by the first run that needs it.\n"
       "What every figure means: the section \"What the figures mean\" of README.md.\n"
       "Example: tandem rows --model qwen2.5-coder-1.5b-instruct-q4_k_m.gguf --rows 1,2,4,8,512");
   command->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
