@@ -78,7 +78,9 @@ bool device_present(std::string& why) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) {
     cudaGetLastError();  // so that no later call reports it again
-    why = cudaGetErrorString(status);
+    int driver = 0;      // 0: there is none, which the runtime reports as one that is too old
+    const bool known = cudaDriverGetVersion(&driver) == cudaSuccess;
+    why = known && driver == 0 ? "no NVIDIA driver is installed" : cudaGetErrorString(status);
     return false;
   }
   if (count == 0) {
