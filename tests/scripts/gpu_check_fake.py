@@ -12,7 +12,7 @@ FOLDER = pathlib.Path(os.environ["FAKE"])
 NAME, ARGUMENTS = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
 PLAN = json.loads((FOLDER / "plan.json").read_text())
 PROGRAMS = ("tandem", "tests/model/make_synthetic_model", "tests/kernels/gpu/kernels_gpu_test", "tests/model/model_gpu_model_test",
-            "tests/engine/engine_gpu_lossless_test")
+            "tests/engine/engine_gpu_lossless_test", "tests/engine/compare_logits")
 
 
 def option(name):
@@ -65,22 +65,28 @@ def sanitizer():
     os.execv(ARGUMENTS[program], ARGUMENTS[program:])
 
 
-def answer(reference):
-    ids = [7, 8, 9] if reference else PLAN.get("ids", [7, 8, 9])
+def answer():
+    ids = PLAN.get("ids", [7, 8, 9])
     drafted = settings().get("draft.kind") != "none" and "draft.length" in settings()
     if drafted:
         ids = PLAN.get("drafted_ids", ids)
-    top = [{"id": i, "logprob": -0.1 * i} for i in (7, 8, 9, 10)]
-    return {"ids": ids, "logprobs": [{"id": i, "logprob": -0.1 * i, "top": top} for i in ids], "tpot_seconds": 0.01 if drafted else 0.02,
+    return {"ids": ids, "tpot_seconds": 0.01 if drafted else 0.02,
             "ttft_seconds": 0.5, "generated_tokens": len(ids), "tested": 4, "accepted": 3, "steps": 2, "seconds": {"wall": 1.0},
-            "settings": {"backend": "reference" if reference else PLAN.get("backend", "cuda")}}
+            "settings": {"backend": PLAN.get("backend", "cuda")}}
+
+
+def compare_logits():
+    errors = PLAN.get("errors", [0.02, 0.02, 0.02])
+    places = [{"id": i, "margin": margin, "backend_id": own, "backend_error": error, "yardstick_error": 0.03}
+              for i, own, margin, error in zip((7, 8, 9), PLAN.get("ids", (7, 8, 9)), (1, 0.1, 1), errors)]
+    print(json.dumps({"backend": option("--backend"), "yardstick": "cpu-avx2", "prefill_chunk": 64, "places": places}))
 
 
 def tandem():
     if ARGUMENTS[0] == "rows":
         return print(json.dumps({"backend": PLAN.get("backend", "cuda"), "device_peak_bytes_per_second": 4.8e12,
                                  "graphs": os.environ.get("TANDEM_CUDA_GRAPHS", "on"), "rows": [{"rows": 1, "weight_bytes_per_second": 1e12}]}))
-    found = answer("--reference" in ARGUMENTS)
+    found = answer()
     return print(json.dumps({"results": [found, found]} if "--prompts" in ARGUMENTS else found))
 
 
@@ -96,7 +102,7 @@ def main():
         if key.startswith(start):
             print("fault: the fake was told to fail", file=sys.stderr)
             return 7
-    does = {"nvidia-smi": nvidia_smi, "cmake": cmake, "ctest": ctest, "compute-sanitizer": sanitizer, "tandem": tandem,
+    does = {"nvidia-smi": nvidia_smi, "cmake": cmake, "ctest": ctest, "compute-sanitizer": sanitizer, "tandem": tandem, "compare_logits": compare_logits,
             "make_synthetic_model": lambda: shutil.copy(__file__, ARGUMENTS[1]) and None}
     return (gtest if NAME.endswith("_test") else does.get(NAME, lambda: print(f"{NAME} 1.0")))()
 

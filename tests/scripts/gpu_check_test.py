@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = HERE.parent.parent / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from gpu_compare import compare_ids
+from gpu_compare import compare
 from gpu_journal import Journal, Runner, Skipped
 from gpu_machine import HEADERS, missing_packages
 
@@ -109,7 +109,7 @@ class Refusals(Runs):
         self.assertIn("no-such-package", missing_packages(compiler))
 
     def test_wrong_options_are_usage(self):
-        for options in (["--only", "rows,speed"], ["--model", "/no/such.gguf"], ["--minutes", "0"]):
+        for options in (["--only", "rows,speed"], ["--model", "/no/such.gguf"], ["--minutes", "0"], ["--backend", "cpu"]):
             self.assertEqual(self.check(*options)[0].returncode, 2)
 
 
@@ -246,11 +246,18 @@ class Faults(Runs):
 
     def test_ids_that_part_at_a_wide_margin_fail_and_at_a_narrow_one_pass(self):
         self.plan(device=DEVICE, ids=[7, 9, 9])
-        report = self.failures("--only", "ids", "--margin", "0.01")
-        self.assertIn("part at token 1 with a margin of 0.1", report["failed"][0]["reason"])
-        done, report = self.check("--only", "ids", "--margin", "0.2")
-        self.assertEqual(done.returncode, 0)
-        self.assertEqual(self.step(report, "ids", "synthetic 0.5b")["data"]["parted_at"], 1)
+        done, report = self.check("--only", "ids")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        data = self.step(report, "ids", "synthetic 0.5b")["data"]
+        self.assertEqual((data["equal_tokens"], data["margin_where_parted"]), (1, 0.1))
+        self.assertTrue(any("generate" in call and "runtime.prefill_chunk=64" in call for call in self.calls()))
+        self.plan(device=DEVICE, ids=[8, 9, 9])
+        shutil.rmtree(self.folder / "build")
+        self.assertIn("part at token 0, where the margin is 1", self.failures("--only", "ids")["failed"][0]["reason"])
+
+    def test_logits_further_off_than_the_yardstick_allows_fail(self):
+        self.plan(device=DEVICE, errors=[0.02, 0.02, 0.07])
+        self.assertIn("a logit that chooses token 2 is 0.07 from the reference's", self.failures("--only", "ids")["failed"][0]["reason"])
 
     def test_a_fault_under_the_sanitizer_fails_its_shard(self):
         self.plan(device=DEVICE, ends=["compute-sanitizer --tool"])
@@ -266,30 +273,46 @@ class Faults(Runs):
 
 class Comparison(unittest.TestCase):
     @staticmethod
-    def answer(ids, shift=0.0):
-        top = [{"id": i, "logprob": -0.3 * i} for i in range(4)]
-        return {"ids": ids, "logprobs": [{"id": i, "logprob": -0.3 * i + shift, "top": top} for i in ids]}
+    def rows(margins, errors=None, own=None, yardstick=0.1):
+        """A reference that answers 0, 1, 2 ...; `own`: what the backend's logits choose."""
+        places = [{"id": i, "margin": margin, "backend_id": i if own is None else own[i],
+                   "backend_error": 0.1 if errors is None else errors[i], "yardstick_error": yardstick / (1 + i)}
+                  for i, margin in enumerate(margins)]
+        return {"yardstick": "cpu-avx2", "prefill_chunk": 512, "places": places}
+
+    def reason(self, rows, ids):
+        found = compare(rows, ids)
+        self.assertFalse(found["passed"])
+        return found["reason"]
 
     def test_equal_answers_pass(self):
-        found = compare_ids(self.answer([1, 2, 3]), self.answer([1, 2, 3]), 0.5)
-        self.assertEqual((found["passed"], found["parted_at"], found["noise_max"]), (True, None, 0))
-
-    def test_a_token_that_the_reference_does_not_list_fails(self):
-        self.assertIn("none of the reference's best", compare_ids(self.answer([1, 2]), self.answer([1, 9]), 0.5)["reason"])
+        found = compare(self.rows([1, 2, 0.3]), [0, 1, 2])
+        self.assertEqual((found["passed"], found["equal_tokens"], found["margin_where_parted"]), (True, 3, None))
+        self.assertEqual((found["bound"], found["tokens_with_wide_margins"]), (0.2, 2))
 
     def test_what_follows_a_narrow_margin_is_not_compared(self):
-        found = compare_ids(self.answer([0, 1, 2]), self.answer([0, 2, 9]), 0.5)
-        self.assertEqual((found["passed"], found["equal_tokens"], found["parted_at"]), (True, 1, 1))
-        self.assertAlmostEqual(found["margin"], 0.3)
+        found = compare(self.rows([1, 0.39, 1], own=[0, 7, 8]), [0, 7, 9])
+        self.assertEqual((found["passed"], found["equal_tokens"], found["margin_where_parted"]), (True, 1, 0.39))
 
-    def test_equal_ids_with_other_probabilities_fail(self):
-        self.assertIn("differ by 0.4 on average", compare_ids(self.answer([1, 2]), self.answer([1, 2], 0.4), 0.5)["reason"])
+    def test_ids_that_part_above_twice_the_bound_fail(self):
+        self.assertIn("part at token 1, where the margin is 0.41", self.reason(self.rows([1, 0.41], own=[0, 7]), [0, 7]))
+
+    def test_an_answer_that_its_own_logits_do_not_choose_fails(self):
+        self.assertIn("token 1 is 7, but its logits choose 1", self.reason(self.rows([1, 0.1]), [0, 7]))
+        self.assertIn("token 1 is 1, but its logits choose 7", self.reason(self.rows([1, 0.1], own=[0, 7]), [0, 1]))
+
+    def test_logits_are_held_to_twice_the_worst_of_the_yardstick_at_every_token(self):
+        self.assertTrue(compare(self.rows([1, 1], errors=[0.2, 0.2]), [0, 1])["passed"])
+        self.assertIn("chooses token 1 is 0.21 from the reference's, at most 0.2", self.reason(self.rows([1, 1], errors=[0, 0.21]), [0, 1]))
+
+    def test_what_is_no_number_fails(self):
+        self.assertIn("token 1 is no number", self.reason(self.rows([1, 1], errors=[0, None]), [0, 1]))
+        rows = self.rows([1, 1])
+        rows["places"][1]["yardstick_error"] = None
+        self.assertIn("of the CPU is no number", self.reason(rows, [0, 1]))
 
     def test_a_shorter_answer_fails(self):
-        self.assertFalse(compare_ids(self.answer([1, 2, 3]), self.answer([1, 2]), 0.5)["passed"])
-
-    def test_no_answer_at_all_fails(self):
-        self.assertIn("said nothing", compare_ids(self.answer([]), self.answer([]), 0.5)["reason"])
+        self.assertIn("ends before token 1", self.reason(self.rows([1, 1]), [0]))
 
 
 class Journals(unittest.TestCase):
