@@ -109,8 +109,11 @@ class Refusals(Runs):
         self.assertIn("no-such-package", missing_packages(compiler))
 
     def test_wrong_options_are_usage(self):
-        for options in (["--only", "rows,speed"], ["--model", "/no/such.gguf"], ["--minutes", "0"], ["--backend", "cpu"]):
-            self.assertEqual(self.check(*options)[0].returncode, 2)
+        for options in (["--only", "rows,speed"], ["--model", "/no/such.gguf"], ["--minutes", "0"], ["--backend", "cpu"], ["--out", "/no/such/x.json"],
+                        ["--rehearse", "/no/such"]):
+            done, report = self.check(*options)
+            self.assertEqual((done.returncode, report), (2, None))
+            self.assertIn(options[0], done.stderr)
 
 
 class WholeRuns(Runs):
