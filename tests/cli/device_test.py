@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from tandem import ROOT, TandemTest, binary, settings, strict_json, tandem
+from tandem import ROOT, TandemTest, binary, strict_json, tandem
 
 
 class DeviceTest(TandemTest):
@@ -33,9 +33,10 @@ class DeviceTest(TandemTest):
 
 class Choice(DeviceTest):
     def generate(self, backend):
-        return tandem("generate", "--json", "--prompt", "abc", env=self.env, *settings(
-            target__model=self.model, target__context=64, draft__kind="none", runtime__backend=backend, prompt__chat="false",
-            sampling__temperature=0, stop__max_tokens=4))
+        config = self.write("tiny.yaml", f"target: {{model: {self.model}, context: 64}}\ndraft: {{kind: none}}\n"
+                                         f"runtime: {{backend: {backend}}}\nsampling: {{temperature: 0}}\n"
+                                         "prompt: {chat: false}\nstop: {max_tokens: 4}\n")
+        return tandem("generate", "--config", config, "--json", "--quiet", "--prompt", "abc", env=self.env)
 
     def test_auto_falls_back_to_the_cpu_and_the_report_says_so(self):
         if shutil.which("nvidia-smi"):

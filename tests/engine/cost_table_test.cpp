@@ -237,8 +237,9 @@ TEST_F(CostTableTest, TablesOfAnotherDeviceAreLeftAlone) {
   write(tables.dump());
   Opened emulated(target_, 1, {}, "cuda-simt");
   EXPECT_EQ(refresh_cost_tables(emulated.file, emulated.model, std::vector<RowSeconds>{{1, 1}}), 1);
-  for (const auto& [of, now] : saved().items()) {
-    EXPECT_EQ(now["target"] != entry["target"], of.find("cuda-simt (emulation)") != std::string::npos) << of;
+  const Json after = saved();
+  for (const auto& [of, table] : after.items()) {
+    EXPECT_EQ(table["target"] != entry["target"], of.find("cuda-simt (emulation)") != std::string::npos) << of;
   }
 }
 

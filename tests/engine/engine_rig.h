@@ -70,7 +70,8 @@ class Rig {
 
   // Tests share models that differ in nothing.
   static Rig& shared(const std::string& backend = "reference", int threads = 1, std::optional<KvType> kv = {}) {
-    static std::map<std::tuple<std::string, int, std::optional<KvType>>, std::unique_ptr<Rig>> rigs;
+    // Never destroyed: at exit the emulation, which is made later, is gone before them.
+    static auto& rigs = *new std::map<std::tuple<std::string, int, std::optional<KvType>>, std::unique_ptr<Rig>>;
     std::unique_ptr<Rig>& rig = rigs[{backend, threads, kv}];
     if (!rig) rig = std::make_unique<Rig>(backend, threads, kv);
     return *rig;
