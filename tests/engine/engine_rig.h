@@ -70,8 +70,7 @@ class Rig {
 
   // Tests share models that differ in nothing.
   static Rig& shared(const std::string& backend = "reference", int threads = 1, std::optional<KvType> kv = {}) {
-    // Never destroyed: at exit the emulation, which is made later, is gone before them.
-    static auto& rigs = *new std::map<std::tuple<std::string, int, std::optional<KvType>>, std::unique_ptr<Rig>>;
+    static std::map<std::tuple<std::string, int, std::optional<KvType>>, std::unique_ptr<Rig>> rigs;
     std::unique_ptr<Rig>& rig = rigs[{backend, threads, kv}];
     if (!rig) rig = std::make_unique<Rig>(backend, threads, kv);
     return *rig;
