@@ -7,7 +7,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,7 +49,8 @@ enum class WeightUse : std::uint8_t {
   vector   // gains and biases: always F32 after loading
 };
 
-// Memory of a backend; freed with the object.
+// Memory of a backend; freed with the object. Only the backend's ops, write() and read() may touch what data() points
+// to: it need not be the host's.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -90,10 +93,18 @@ struct Mask {
 // gelu is the approximation by tanh: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016).
 enum class Activation : std::uint8_t { silu, gelu };
 
+// A device that a backend computes on, beside the host.
+struct Device {
+  std::string name;
+  double bytes_per_second;  // the peak of its memory; 0 where it does not tell
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // for reports, e.g. "cpu-avx512"
+  // Nothing where the host computes: then what the host's memory and threads give at best is the yardstick.
+  virtual std::optional<Device> device() const { return std::nullopt; }
   virtual int threads() const = 0;
   // The host's threads, free between ops: for work on weights before they are loaded.
   virtual ThreadPool& pool() = 0;
@@ -103,6 +114,12 @@ class Backend {
   virtual std::unique_ptr<Weight> load(const WeightSource& source, WeightUse use) = 0;
   // Zeroed memory, aligned to 64 bytes at least.
   virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+  // Copies between the host and this backend's memory, done on return.
+  virtual void write(std::byte* to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
+  virtual void read(std::span<std::byte> to, const std::byte* from) { std::memcpy(to.data(), from, to.size()); }
+  // Asked before a model is loaded: throws Error(device), naming `what` and the bytes needed and free, when memory that
+  // cannot grow has no room for them.
+  virtual void require_room(std::size_t /*bytes*/, std::string_view /*what*/) {}
   // Host memory that holds `x`, rows contiguous; valid until the next op.
   virtual std::span<const float> download(Rows x) = 0;
 
@@ -130,11 +147,18 @@ class Backend {
   // Place base + path[i] moves to base + i, ascending; path[i] >= i and strictly ascending.
   virtual void move_kv(const KvLayer& layer, int base, std::span<const int> path) = 0;
 
-  // Pairs of ops that a backend may fuse; an override gives the bits of the body here.
+  // Runs of ops that a backend may fuse; an override gives the bits of the body here.
   // hidden += x; out = rms_norm(hidden). out may be x.
   virtual void add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) {
     add(hidden, x);
     rms_norm(out, hidden, gain, epsilon);
+  }
+  // Rotates queries and keys and stores keys and values; what `keys` holds afterwards is unspecified.
+  virtual void rope_store_kv(Rows queries, Rows keys, Rows values, std::span<const Position> positions,
+                             const RopeTable& table, const KvLayer& layer, int base) {
+    rope(queries, layer.head_dim, positions, table);
+    rope(keys, layer.head_dim, positions, table);
+    store_kv(layer, base, keys, values);
   }
   // gate.out = activation(gate . x) * (up . x); what up.out holds afterwards is unspecified.
   virtual void gated_matmul(const Projection& gate, const Projection& up, Rows x, Activation activation) {

@@ -195,13 +195,15 @@ def draw_rows(found):
         raise Lacking("no rows were measured")
     counts = [point["rows"] for point in points]
     times = [1e3 * point["seconds_median"] for point in points]
-    limits = [1e3 * point["seconds_median"] / point["over_limit"] for point in points]
+    # A device that does not tell the peak of its memory has no limit to show.
+    limits = [1e3 * point["seconds_median"] / point["over_limit"] for point in points if point["over_limit"]]
     machine = f"{found['backend']}, {found['threads']} threads"
     title = f"Time of a pass by its rows\n{plot_style.model_name(found['model'])}, {machine}"
     figure, (axis,) = new_figure(title)
     logarithmic = max(counts) > 16 * min(counts)
     axis.plot(counts, times, "o-", color=COLOURS[0], label="measured (median)")
-    axis.plot(counts, limits, "--", color=COLOURS[1], label="limit: memory, or multiplies")
+    if limits:
+        axis.plot(counts, limits, "--", color=COLOURS[1], label="limit: memory, or multiplies")
     if logarithmic:
         axis.set_xscale("log", base=2)
         axis.set_yscale("log", base=2)

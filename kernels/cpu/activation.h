@@ -2,10 +2,9 @@
 #pragma once
 #include <cstdint>
 
-namespace tandem::cpu {
+#include "kernels/quant/tile.h"
 
-inline constexpr int kGroup = 256;    // inputs a group
-inline constexpr int kSubBlock = 32;  // inputs a sub-block
+namespace tandem::cpu {
 
 // For Q4_K, Q5_K and Q6_K: one scale a group. The scale is widened, where needed, so that the |q| of any 16 aligned
 // inputs sum to at most 1023: then sums of 32 products with 0..15, of 32 with -16..15 and of 16 with -32..31 fit an

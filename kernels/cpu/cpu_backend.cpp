@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/cpu_weight.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/op_checks.h"
 #include "src/base/error.h"
 
 namespace tandem {
@@ -105,12 +106,6 @@ void CpuBackend::for_pieces(int rows, int cols, const Work& work) {
   });
 }
 
-void expect_same_shape(const char* op, Rows a, Rows b) {
-  if (a.rows != b.rows || a.cols != b.cols) {
-    fail(ErrorKind::model, "{}: expected equal shapes, got [{}, {}] and [{}, {}]", op, a.rows, a.cols, b.rows, b.cols);
-  }
-}
-
 const float* gain_values(const Weight& gain, int cols) {
   const std::vector<float>& values = as_cpu(gain).values;
   if (values.size() != static_cast<std::size_t>(cols)) {
@@ -131,14 +126,9 @@ std::span<const float> CpuBackend::download(Rows x) {
 
 void CpuBackend::embed(Rows out, const Weight& table, std::span<const TokenId> tokens) {
   const CpuWeight& w = as_cpu(table);
-  if (w.raw.empty() || out.cols != w.cols || out.rows != static_cast<int>(tokens.size())) {
-    fail(ErrorKind::model, "embed: expected a lookup table [vocabulary, {}] and {} rows, got [{}, {}] for {} tokens",
-         out.cols, out.rows, w.rows, w.cols, tokens.size());
-  }
+  check_embed(out, table, tokens);
+  if (w.raw.empty()) fail(ErrorKind::model, "embed: expected a weight loaded for lookup, got one for matmul");
   const std::size_t row_bytes = w.raw.size() / w.rows;
-  for (const TokenId token : tokens) {
-    if (token < 0 || token >= w.rows) fail(ErrorKind::input, "embed: expected a token below {}, got {}", w.rows, token);
-  }
   for_rows(out.rows, static_cast<std::size_t>(out.rows) * out.cols, [&](int i) {
     decode_blocks(w.format, w.raw.subspan(tokens[i] * row_bytes, row_bytes),
                   std::span(out.row(i), static_cast<std::size_t>(out.cols)));
@@ -146,18 +136,14 @@ void CpuBackend::embed(Rows out, const Weight& table, std::span<const TokenId> t
 }
 
 void CpuBackend::rms_norm(Rows out, Rows x, const Weight& gain, float epsilon) {
-  expect_same_shape("rms_norm", out, x);
+  check_same_shape("rms_norm", out, x);
   const float* g = gain_values(gain, x.cols);
   for_rows(x.rows, static_cast<std::size_t>(x.rows) * x.cols,
            [&](int i) { kernels_.rms_norm(out.row(i), x.row(i), g, x.cols, epsilon); });
 }
 
 void CpuBackend::rope(Rows heads, int head_dim, std::span<const Position> positions, const RopeTable& table) {
-  if (head_dim <= 0 || heads.cols % head_dim != 0 || table.dims > head_dim || table.dims % 2 != 0 ||
-      heads.rows != static_cast<int>(positions.size())) {
-    fail(ErrorKind::model, "rope: expected whole heads of {} with {} rotated and {} positions, got [{}, {}]", head_dim,
-         table.dims, positions.size(), heads.rows, heads.cols);
-  }
+  check_rope(heads, head_dim, positions, table);
   const int half = table.dims / 2, step = table.style == RopeStyle::halves ? 1 : 2;
   const int partner = table.style == RopeStyle::halves ? half : 1;
   for_rows(heads.rows, static_cast<std::size_t>(heads.rows) * heads.cols, [&](int i) {
@@ -174,12 +160,7 @@ void CpuBackend::rope(Rows heads, int head_dim, std::span<const Position> positi
 }
 
 void CpuBackend::store_kv(const KvLayer& layer, int base, Rows keys, Rows values) {
-  expect_same_shape("store_kv", keys, values);
-  if (keys.cols != layer.kv_heads * layer.head_dim || !layer.has_room(base, keys.rows)) {
-    fail(ErrorKind::model, "store_kv: expected {} columns and places for {} slots{}, got {} columns, places {} to {}",
-         layer.kv_heads * layer.head_dim, layer.capacity, layer.ring ? " of a ring" : "", keys.cols, base,
-         base + keys.rows);
-  }
+  check_store_kv(layer, base, keys, values);
   const auto write = [&](std::byte* to, const float* from) {
     if (layer.type == KvType::f16) {
       kernels_.to_half(reinterpret_cast<std::uint8_t*>(to), from, layer.head_dim);
@@ -200,18 +181,8 @@ void CpuBackend::store_kv(const KvLayer& layer, int base, Rows keys, Rows values
 
 void CpuBackend::attention(Rows out, Rows queries, const KvLayer& layer, int base, const AttentionParams& params,
                            Mask mask) {
-  expect_same_shape("attention", out, queries);
-  const int rows = queries.rows, heads = layer.head_dim > 0 ? queries.cols / layer.head_dim : 0;
-  if (heads <= 0 || queries.cols % layer.head_dim != 0 || heads % layer.kv_heads != 0 || !layer.has_room(base, rows) ||
-      (!mask.causal() && static_cast<int>(mask.ancestors.size()) != rows)) {
-    fail(ErrorKind::model,
-         "attention: expected whole heads of {} in groups of {}, and places for {} slots{}, got [{}, {}] at place {}",
-         layer.head_dim, layer.kv_heads, layer.capacity, layer.ring ? " of a ring" : "", rows, queries.cols, base);
-  }
-  if (layer.ring && (params.window <= 0 || params.window + rows - 1 > layer.capacity)) {
-    fail(ErrorKind::model, "attention: expected a ring of slots for a window of {} and {} rows, got {} slots",
-         params.window, rows, layer.capacity);
-  }
+  check_attention(out, queries, layer, base, params, mask);
+  const int rows = queries.rows, heads = queries.cols / layer.head_dim;
   if (rows == 0) return;
   const int shared = heads / layer.kv_heads, blocks = (rows + cpu::kAttentionRows - 1) / cpu::kAttentionRows;
   // With fewer tasks than threads the query heads of a key/value head are split as well.
@@ -256,8 +227,8 @@ void CpuBackend::attention(Rows out, Rows queries, const KvLayer& layer, int bas
 }
 
 void CpuBackend::gated(Rows out, Rows gate, Rows up, Activation activation) {
-  expect_same_shape("gated", out, gate);
-  expect_same_shape("gated", gate, up);
+  check_same_shape("gated", out, gate);
+  check_same_shape("gated", gate, up);
   const cpu::Matmul::Combine combine = gate_of(activation);
   for_pieces(out.rows, out.cols, [&](int i, int first, int count) {
     combine(out.row(i) + first, gate.row(i) + first, up.row(i) + first, count);
@@ -265,7 +236,7 @@ void CpuBackend::gated(Rows out, Rows gate, Rows up, Activation activation) {
 }
 
 void CpuBackend::add(Rows y, Rows x) {
-  expect_same_shape("add", y, x);
+  check_same_shape("add", y, x);
   for_rows(y.rows, static_cast<std::size_t>(y.rows) * y.cols, [&](int i) { kernels_.add(y.row(i), x.row(i), y.cols); });
 }
 
@@ -279,8 +250,8 @@ void CpuBackend::soft_cap(Rows x, float cap) {
 
 // Each row is normed while it is in L1.
 void CpuBackend::add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain, float epsilon) {
-  expect_same_shape("add_rms_norm", hidden, x);
-  expect_same_shape("add_rms_norm", out, hidden);
+  check_same_shape("add_rms_norm", hidden, x);
+  check_same_shape("add_rms_norm", out, hidden);
   const float* g = gain_values(gain, hidden.cols);
   for_rows(hidden.rows, static_cast<std::size_t>(hidden.rows) * hidden.cols, [&](int i) {
     kernels_.add(hidden.row(i), x.row(i), hidden.cols);
@@ -289,9 +260,7 @@ void CpuBackend::add_rms_norm(Rows out, Rows hidden, Rows x, const Weight& gain,
 }
 
 void CpuBackend::gather_rows(Rows out, Rows x, std::span<const int> rows) {
-  if (out.rows != static_cast<int>(rows.size()) || out.cols != x.cols) {
-    fail(ErrorKind::model, "gather_rows: expected [{}, {}], got [{}, {}]", rows.size(), x.cols, out.rows, out.cols);
-  }
+  check_gather_rows(out, x, rows);
   for (int i = 0; i < out.rows; ++i) std::memmove(out.row(i), x.row(rows[i]), sizeof(float) * x.cols);
 }
 

@@ -1,23 +1,11 @@
 #include "kernels/cpu/cpu_weight.h"
 
-#include "kernels/cpu/repack.h"
+#include "kernels/op_checks.h"
+#include "kernels/quant/repack.h"
 #include "src/base/error.h"
 
 namespace tandem::cpu {
 namespace {
-
-void check_shape(const WeightSource& source, const FormatInfo& info) {
-  if (source.rows <= 0 || source.cols <= 0 || source.cols % info.block_values != 0) {
-    fail(ErrorKind::model, "cpu backend: weight of format {}: expected whole blocks of {} values a row, got [{}, {}]",
-         info.name, info.block_values, source.rows, source.cols);
-  }
-  const std::size_t expected =
-      static_cast<std::size_t>(source.cols) / info.block_values * info.block_bytes * source.rows;
-  if (source.data.size() != expected) {
-    fail(ErrorKind::model, "cpu backend: weight [{}, {}] of format {}: expected {} bytes, got {}", source.rows,
-         source.cols, info.name, expected, source.data.size());
-  }
-}
 
 void make_tiles(CpuWeight& weight, const WeightSource& source, Arena& arena, ThreadPool& pool) {
   weight.tile_bytes = tile_bytes(source.format, source.cols);
@@ -32,7 +20,7 @@ void make_tiles(CpuWeight& weight, const WeightSource& source, Arena& arena, Thr
 }  // namespace
 
 std::unique_ptr<CpuWeight> load_weight(const WeightSource& source, WeightUse use, Arena& arena, ThreadPool& pool) {
-  check_shape(source, format_info(source.format));
+  check_weight("cpu", source);
   const bool vector = use == WeightUse::vector;
   auto weight =
       std::make_unique<CpuWeight>(vector ? Format::f32 : source.format, source.rows, source.cols, source.data.size());

@@ -5,7 +5,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/tile.h"
+#include "kernels/quant/tile.h"
 
 namespace tandem::cpu {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/op_checks.h"
 #include "src/base/error.h"
 
 namespace tandem::cpu {
@@ -10,12 +11,8 @@ namespace {
 constexpr std::size_t kChunkBytes = std::size_t{448} << 10;  // most activations a pass over the weights
 
 void check(const Projection& projection, Rows x) {
+  check_matmul(projection, x);
   const Weight& w = *projection.weight;
-  if (w.cols != x.cols || w.rows != projection.out.cols || projection.out.rows != x.rows) {
-    fail(ErrorKind::model,
-         "matmul: expected x [m, {}] and out [m, {}] for a weight [{}, {}], got x [{}, {}], out [{}, {}]", w.cols,
-         w.rows, w.rows, w.cols, x.rows, x.cols, projection.out.rows, projection.out.cols);
-  }
   if (!as_cpu(w).tiles.data) fail(ErrorKind::model, "matmul: expected a weight loaded for matmul, got one for lookup");
   if (projection.bias && as_cpu(*projection.bias).values.size() != static_cast<std::size_t>(w.rows)) {
     fail(ErrorKind::model, "matmul: expected a bias vector of {}, got {}", w.rows,
@@ -151,10 +148,7 @@ void Matmul::run(std::span<const Projection> projections, Rows x) {
 
 void Matmul::run_gated(const Projection& gate, const Projection& up, Rows x, Combine combine) {
   if (x.rows <= 0) return;
-  if (gate.out.cols != up.out.cols) {
-    fail(ErrorKind::model, "gated_matmul: expected as many outputs of gate and up, got {} and {}", gate.out.cols,
-         up.out.cols);
-  }
+  check_gated_matmul(gate, up);
   const Projection both[] = {gate, up};
   const Chunks chunks = prepare(both, x);
   pool_.run([&](int thread) {

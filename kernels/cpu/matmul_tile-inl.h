@@ -15,7 +15,7 @@
 // to 1,400 KB of activations a chunk equal to 448 KB at 512 rows.
 #pragma once
 #include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/tile.h"
+#include "kernels/quant/tile.h"
 
 namespace tandem::cpu {
 namespace {

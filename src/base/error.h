@@ -9,12 +9,13 @@
 namespace tandem {
 
 enum class ErrorKind {
-  usage,   // a command-line mistake: exit code 2
-  config,  // a configuration key or value: exit code 2
-  file,    // a file that is missing, cut, foreign or malformed
-  model,   // a well-formed model that cannot be run or paired
-  input,   // a prompt or other run-time input beyond a limit
-  numeric  // NaN or infinite rows where a number is needed
+  usage,    // a command-line mistake: exit code 2
+  config,   // a configuration key or value: exit code 2
+  file,     // a file that is missing, cut, foreign or malformed
+  model,    // a well-formed model that cannot be run or paired
+  input,    // a prompt or other run-time input beyond a limit
+  numeric,  // NaN or infinite rows where a number is needed
+  device    // a GPU that is missing, out of memory, or refuses a call
 };
 
 // Message style: place, what, expected, got: `model.gguf: tensor blk.3.attn_k.weight: expected [1536, 256], got [1536,

@@ -13,11 +13,11 @@ struct Rows {
   int cols = 0;
   std::ptrdiff_t stride = 0;
 
-  float* row(int i) const { return data + i * stride; }
+  constexpr float* row(int i) const { return data + i * stride; }
   // The same rows, columns [first, first + count).
-  Rows columns(int first, int count) const { return {data + first, rows, count, stride}; }
+  constexpr Rows columns(int first, int count) const { return {data + first, rows, count, stride}; }
   // Rows [first, first + count).
-  Rows slice(int first, int count) const { return {row(first), count, cols, stride}; }
+  constexpr Rows slice(int first, int count) const { return {row(first), count, cols, stride}; }
 };
 
 // Type of cached keys and values. q8_0: blocks of kKvBlock elements, an f16 scale and then an int8 an element.
@@ -52,10 +52,10 @@ struct KvLayer {
   bool ring = false;
 
   // Whether places base .. base + rows - 1 have slots of their own.
-  bool has_room(int base, int rows) const { return base >= 0 && (ring ? 0 : base) + rows <= capacity; }
-  std::size_t slot_bytes() const { return slot_bytes_of(type, head_dim); }
+  constexpr bool has_room(int base, int rows) const { return base >= 0 && (ring ? 0 : base) + rows <= capacity; }
+  constexpr std::size_t slot_bytes() const { return slot_bytes_of(type, head_dim); }
   // Bytes from the first key or value to the one of a place.
-  std::size_t offset(int kv_head, int place) const {
+  constexpr std::size_t offset(int kv_head, int place) const {
     const int slot = ring ? place % capacity : place;
     return (static_cast<std::size_t>(kv_head) * capacity + slot) * slot_bytes();
   }

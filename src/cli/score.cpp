@@ -4,29 +4,29 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
-#include "kernels/registry.h"
 #include "src/base/error.h"
+#include "src/cli/backend_argument.h"
 #include "src/cli/commands.h"
 #include "src/cli/model_argument.h"
 #include "src/cli/terminal.h"
 #include "src/engine/scoring.h"
-#include "src/engine/session.h"
 
 namespace tandem {
 namespace {
 
 struct Arguments {
   std::string model, kv_cache;
-  int threads = 0;
-  bool reference = false, json = false;
+  BackendArgument where;
+  bool json = false;
 };
 
 int run(const Arguments& a) {
   const ModelFile model = open_model(model_argument(a.model));
   const std::vector<TokenId> ids = model.tokenizer->encode_prompt(read_all_stdin(), Specials::parse);
-  const std::unique_ptr<ThreadPool> pool = make_pool(a.threads);
-  const std::unique_ptr<Backend> backend = make_backend(a.reference ? "reference" : "auto", *pool);
+  const std::unique_ptr<ThreadPool> pool = a.where.pool();
+  const std::unique_ptr<Backend> backend = a.where.backend(*pool);
   ProgressBar bar("score");
   const auto kv_cache = a.kv_cache.empty() ? std::nullopt : std::optional(kv_type_of(a.kv_cache));
   const Scores scores = score(
@@ -38,7 +38,9 @@ int run(const Arguments& a) {
     nlohmann::ordered_json json = {{"ids", ids}, {"logprobs", logprobs}, {"argmax", scores.argmax}};
     json["perplexity"] =
         scores.perplexity ? nlohmann::ordered_json(*scores.perplexity) : nlohmann::ordered_json(nullptr);
+    const std::optional<Device> device = backend->device();
     json["backend"] = backend->name();
+    json["device"] = device ? nlohmann::ordered_json(device->name) : nlohmann::ordered_json(nullptr);
     return write_json(json, false) ? 0 : 1;
   }
   std::string out;
@@ -59,11 +61,9 @@ void add_score(CLI::App& program, Command& chosen) {
   auto a = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("score", "Log-probabilities and perplexity of the text on stdin");
   command->add_option("--model", a->model, "GGUF file, or its bare name in the model folder")->required();
-  command->add_option("--threads", a->threads, "Threads; 0 takes what quota and affinity allow")
-      ->check(CLI::Range(0, 256));
+  a->where.add_to(*command);
   command->add_option("--kv-cache", a->kv_cache, "Type of the cached keys and values; f16 if not given")
       ->check(CLI::IsMember({"f32", "f16", "q8_0"}));
-  command->add_flag("--reference", a->reference, "F32 weights, activations and cache");
   command->add_flag("--json", a->json, "Print {\"ids\", \"logprobs\", \"argmax\", \"perplexity\"}");
   command->footer(
       "What every figure means: the section \"What the figures mean\" of README.md.\n"

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "kernels/registry.h"
 #include "src/base/yaml_tree.h"
 #include "src/sample/logprobs.h"
 #include "verify/verifier.h"
@@ -17,12 +18,6 @@ constexpr std::int64_t kAnyCount = std::numeric_limits<std::int32_t>::max();
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr int kLongestChain = 63;  // node 0 of a tree of 64 is the pending token
 constexpr int kDefaultNodes = 16;
-
-// Refuses a value that is valid but belongs to a feature that this version lacks.
-void require_landed(const Options& options, std::string_view key, bool landed, std::string_view expected) {
-  if (landed) return;
-  options.refuse(key, fmt::format("{} is not available in this version (expected {})", options.shown(key), expected));
-}
 
 std::optional<int> to_int(std::optional<std::int64_t> value) {
   return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
@@ -242,9 +237,10 @@ PromptConfig read_prompt(const Options& section) {
 
 RuntimeConfig read_runtime(const Options& section) {
   RuntimeConfig runtime;
-  runtime.backend = section.choice("backend", "auto", {"auto", "cpu", "cuda"},
-                                   "Where the models run (cuda is not available in this version).");
-  require_landed(section, "backend", runtime.backend != "cuda", "auto or cpu");
+  runtime.backend = section.choice("backend", "auto", {"auto", "cpu", "cuda", "cuda-simt"},
+                                   "Where the models run; auto takes a GPU where there is one. cuda-simt is the GPU's "
+                                   "code in a slow emulation, for tests.");
+  if (const std::string reason = why_not_built(runtime.backend); !reason.empty()) section.refuse("backend", reason);
   const auto threads = section.integer_or("threads", "auto", std::nullopt, 1, 256,
                                           "Threads that compute; auto takes the processors this process may use.");
   runtime.threads = static_cast<int>(threads.value_or(0));

@@ -28,9 +28,11 @@ std::int64_t seconds_since_1970() {
 std::string key_of(const ModelFile& file, const Transformer& model) {
   const FileIdentity identity = identity_of(file.path());
   // What draft.quantize and draft.head_rows make of a file shows in the bytes that a pass reads.
-  return fmt::format("{}, {} bytes, time {}, {} bytes a pass, {} on {} threads of {}", identity.path, identity.size,
+  const std::optional<Device> device = model.backend().device();
+  return fmt::format("{}, {} bytes, time {}, {} bytes a pass, {}{} on {} threads of {}", identity.path, identity.size,
                      identity.nanoseconds_since_1970 / 1'000'000'000, model.weights().bytes_per_pass(),
-                     model.backend().name(), model.backend().threads(), processor_name());
+                     model.backend().name(), device ? fmt::format(" ({})", device->name) : "",
+                     model.backend().threads(), processor_name());
 }
 
 std::vector<RowSeconds> measured(Transformer& model, std::vector<int> rows) {

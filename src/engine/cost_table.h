@@ -21,15 +21,15 @@ struct CostTable {
 };
 
 // The table of these models with their backend and threads: the saved one (~/.cache/tandem/costs.json, or
-// $XDG_CACHE_HOME) when there is one for the same files, machine, instruction set and threads, else measured in a
-// second or two and saved. What is damaged there counts as not there. `draft_file`, `draft`: null without one.
+// $XDG_CACHE_HOME) when there is one for the same files, machine, device, instruction set and threads, else measured in
+// a second or two and saved. What is damaged there counts as not there. `draft_file`, `draft`: null without one.
 CostTable cost_table(const ModelFile& target_file, Transformer& target, const ModelFile* draft_file,
                      Transformer* draft);
 
 // Takes a fresh curve of one model, rows ascending, into all saved tables that hold this model, as target or draft,
-// with its backend and threads. Row counts that were not measured, and the other model of a pair, move by the ratio of
-// new to old seconds: a pair's curves are worth something only as of one state of the machine's memory. Returns how
-// many tables were changed; none when the curve has no row count of theirs.
+// with its backend, device and threads. Row counts that were not measured, and the other model of a pair, move by the
+// ratio of new to old seconds: a pair's curves are worth something only as of one state of the machine's memory.
+// Returns how many tables were changed; none when the curve has no row count of theirs.
 int refresh_cost_tables(const ModelFile& file, const Transformer& model, std::span<const RowSeconds> measured);
 
 // Of this machine, as its system names it.

@@ -194,6 +194,7 @@ Json settings_json(const Session& session) {
   const Config& c = session.config();
   const KvType kv = session.target_kv_type();
   const std::string effective = to_yaml(c);
+  const std::optional<Device> device = session.backend().device();
   Json settings = {
       {"version", kVersion},
       {"config", to_valid_utf8(c.source)},
@@ -203,6 +204,7 @@ Json settings_json(const Session& session) {
       {"tokenizer", kind_of(session.tokenizer().vocabulary())},
       {"template", session.chat() ? Json(session.template_name()) : Json(nullptr)},
       {"backend", session.backend().name()},
+      {"device", device ? Json(device->name) : Json(nullptr)},
       {"threads", session.backend().threads()},
       {"context", session.context()},
       {"seed", session.seed()},

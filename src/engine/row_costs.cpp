@@ -51,6 +51,21 @@ std::vector<RowCost> measure_row_costs(Transformer& model, const std::vector<int
   return costs;
 }
 
+std::optional<double> Yardstick::memory() const {
+  if (!device) return reading;
+  return device->bytes_per_second > 0 ? std::optional(device->bytes_per_second) : std::nullopt;
+}
+
+std::optional<double> Yardstick::memory_seconds(std::size_t bytes) const {
+  const std::optional<double> rate = memory();
+  return rate ? std::optional(static_cast<double>(bytes) / *rate) : std::nullopt;
+}
+
+std::optional<double> Yardstick::seconds(std::size_t bytes, double macs) const {
+  const std::optional<double> read = memory_seconds(bytes);
+  return read && multiplies ? std::max(*read, macs / (kReachablePeak * *multiplies)) : read;
+}
+
 namespace {
 
 constexpr int kFewTokens = 16;

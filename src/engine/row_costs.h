@@ -1,8 +1,11 @@
 // The cost curve T(rows): seconds of one forward pass for given row counts.
 #pragma once
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "src/engine/model_files.h"
 
 namespace tandem {
@@ -20,6 +23,22 @@ inline int logits_rows(int rows) { return rows <= kMaxTreeNodes ? rows : 1; }
 // Throws Error(input) when they do not fit.
 std::vector<RowCost> measure_row_costs(Transformer& model, const std::vector<int>& rows, int context, int repeats,
                                        const std::function<void(int, int)>& progress = {});
+
+// Share of the multiply peak that a kernel can reach beside scales, sums and broadcasts of its inputs.
+inline constexpr double kReachablePeak = 0.72;
+
+// What no pass beats: what the host's memory and multiplier were measured to give, or the peak of a device's memory.
+struct Yardstick {
+  std::optional<Device> device;
+  std::optional<double> reading, multiplies;  // of the host, bytes and multiply-adds a second
+
+  // Bytes a second; nothing for a device that does not tell.
+  std::optional<double> memory() const;
+  // To read these weights.
+  std::optional<double> memory_seconds(std::size_t bytes) const;
+  // The larger of that and, where they were measured, the multiplies.
+  std::optional<double> seconds(std::size_t bytes, double macs) const;
+};
 
 // Median seconds of a pass over one row on top of few and of `cached` tokens.
 struct DepthCost {

@@ -2,11 +2,24 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "src/base/error.h"
 
 namespace tandem {
+namespace {
+
+// Calls work(offset, bytes) for the slots of places [first, last) of one head, in order; only a ring has them in more
+// than one piece.
+template <typename Work>
+void for_slots(const KvLayer& layer, int head, int first, int last, const Work& work) {
+  while (first < last) {
+    const int slot = layer.ring ? first % layer.capacity : first, count = std::min(last - first, layer.capacity - slot);
+    work(layer.offset(head, first), count * layer.slot_bytes());
+    first += count;
+  }
+}
+
+}  // namespace
 
 KvCache::KvCache(const ModelSpec& spec, int capacity, KvType type, Backend& backend, int max_rows)
     : backend_(backend), capacity_(capacity), max_rows_(max_rows) {
@@ -87,13 +100,14 @@ int KvCache::first_kept(const KvLayer& layer, int tokens) {
 
 std::vector<std::byte> KvCache::bytes_from(int layer, int first) const {
   const KvLayer& l = layers_[static_cast<std::size_t>(layer)];
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> bytes(2 * l.slot_bytes() * static_cast<std::size_t>(l.kv_heads) * (size_ - first));
+  std::span<std::byte> left = bytes;
   for (const std::byte* part : {l.keys, l.values}) {
     for (int head = 0; head < l.kv_heads; ++head) {
-      for (int place = first; place < size_; ++place) {
-        const std::byte* slot = part + l.offset(head, place);
-        bytes.insert(bytes.end(), slot, slot + l.slot_bytes());
-      }
+      for_slots(l, head, first, size_, [&](std::size_t offset, std::size_t count) {
+        backend_.read(left.first(count), part + offset);
+        left = left.subspan(count);
+      });
     }
   }
   return bytes;
@@ -118,10 +132,10 @@ void KvCache::restore(int tokens, int lost, std::span<const std::byte> images) {
   for (const KvLayer& l : layers_) {
     for (std::byte* part : {l.keys, l.values}) {
       for (int head = 0; head < l.kv_heads; ++head) {
-        for (int place = first_kept(l, tokens); place < tokens; ++place) {
-          std::memcpy(part + l.offset(head, place), images.data(), l.slot_bytes());
-          images = images.subspan(l.slot_bytes());
-        }
+        for_slots(l, head, first_kept(l, tokens), tokens, [&](std::size_t offset, std::size_t count) {
+          backend_.write(part + offset, images.first(count));
+          images = images.subspan(count);
+        });
       }
     }
   }

@@ -39,10 +39,10 @@ Transformer::Transformer(ModelSpec spec, const GgufFile& file, Backend& backend,
 }
 
 std::unique_ptr<Buffer> Transformer::make_rope(double base, std::span<const double> divisors, double magnitude) const {
-  const std::size_t floats = static_cast<std::size_t>(max_positions_) * spec_.rope_dims;
-  std::unique_ptr<Buffer> rope = backend_.allocate(floats * sizeof(float));
-  fill_rope_table({reinterpret_cast<float*>(rope->data()), floats}, max_positions_, spec_.rope_dims, base, divisors,
-                  magnitude);
+  std::vector<float> table(static_cast<std::size_t>(max_positions_) * spec_.rope_dims);
+  fill_rope_table(table, max_positions_, spec_.rope_dims, base, divisors, magnitude);
+  std::unique_ptr<Buffer> rope = backend_.allocate(table.size() * sizeof(float));
+  backend_.write(rope->data(), std::as_bytes(std::span(table)));
   return rope;
 }
 
@@ -173,9 +173,7 @@ void Transformer::attend(int index, const KvLayer& kv, int base, const Batch& ba
     norm_heads(a.query, *w.query_norm);
     norm_heads(a.key, *w.key_norm);
   }
-  backend_.rope(a.query, spec_.head_dim, batch.positions, rope_table(index));
-  backend_.rope(a.key, spec_.head_dim, batch.positions, rope_table(index));
-  backend_.store_kv(kv, base, a.key, a.value);
+  backend_.rope_store_kv(a.query, a.key, a.value, batch.positions, rope_table(index), kv, base);
   const AttentionParams params{.scale = static_cast<float>(spec_.attention_scale),
                                .window = spec_.window_of(index),
                                .soft_cap = static_cast<float>(spec_.attention_soft_cap)};

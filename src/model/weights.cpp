@@ -60,6 +60,16 @@ class Loader {
            tensor.columns() % format_info(*quantize_).block_values == 0;
   }
 
+  // Of all tensors, in the format wanted where that is smaller.
+  std::size_t bytes_to_load() const {
+    std::size_t bytes = 0;
+    for (const GgufTensor& tensor : file_.tensors()) {
+      bytes += quantizes(tensor) ? encoded_bytes(*quantize_, static_cast<std::size_t>(tensor.rows() * tensor.columns()))
+                                 : tensor.data.size();
+    }
+    return bytes;
+  }
+
   // These rows of a matrix (all of them when there are none), in the format wanted where that is smaller.
   std::unique_ptr<Weight> converted(const GgufTensor& tensor, std::span<const TokenId> kept) {
     const int rows = kept.empty() ? static_cast<int>(tensor.rows()) : static_cast<int>(kept.size());
@@ -184,6 +194,7 @@ double Weights::multiplies(int rows, int logits_rows) const {
 
 Weights load_weights(const GgufFile& file, const ModelSpec& spec, Backend& backend, const WeightOptions& options) {
   Loader load(file, backend, options.quantize);
+  backend.require_room(load.bytes_to_load(), fmt::format("the weights of {}", file.name()));
   Weights weights;
   const bool tied = file.find(spec.output) == nullptr;
   const std::string& head = tied ? spec.embedding : spec.output;

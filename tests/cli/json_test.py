@@ -72,7 +72,9 @@ class Rows(TandemTest):
         for row in out["rows"]:
             self.assertGreaterEqual(row["seconds_median"], row["seconds_min"])
             self.assertGreater(row["seconds_min"], 0)
+            self.assertAlmostEqual(row["weight_bytes_per_second"] * row["seconds_median"] / out["weight_bytes_per_pass"], 1)
         self.assertGreater(out["read_bandwidth_bytes_per_second"], 0)
+        self.assertEqual((out["device"], out["device_peak_bytes_per_second"]), (None, None))
         size = (MODELS / SMALL_MODEL).stat().st_size
         self.assertTrue(0.8 * size < out["weight_bytes_per_pass"] < size)
 
@@ -80,6 +82,11 @@ class Rows(TandemTest):
         out = self.json_of("rows", "--model", SMALL_MODEL, "--rows", "1", "--context", "0", "--repeats", "1",
                            "--reference")
         self.assertEqual(out["backend"], "reference")
+
+    def test_a_backend_can_be_named(self):
+        few = ["rows", "--model", SMALL_MODEL, "--rows", "1", "--context", "0", "--repeats", "1"]
+        self.assertTrue(self.json_of(*few, "--backend", "cpu")["backend"].startswith("cpu-"))
+        self.refused(2, *few, "--backend", "gpu", says=["this build has auto, cpu", "got 'gpu'"])
 
     def test_saved_cost_tables_take_the_curve(self):
         env = {**os.environ, "XDG_CACHE_HOME": str(self.folder)}

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "kernels/registry.h"
 #include "tests/base/temp_dir.h"
 
 namespace tandem {
@@ -249,7 +250,7 @@ TEST_F(ConfigKeys, ValuesOutsideTheRangeNamePlaceKeyLimitAndValue) {
       {"stop.time_limit_seconds", "0", "number > 0"},
       {"stop.time_limit_seconds", "1e10", "number > 0"},
       {"prompt.chat", "on", "true or false"},
-      {"runtime.backend", "gpu", "auto, cpu or cuda"},
+      {"runtime.backend", "gpu", "auto, cpu, cuda or cuda-simt"},
       {"runtime.threads", "-2", "auto or integer 1..256"},
       {"runtime.threads", "0", "auto or integer 1..256"},
       {"runtime.threads", "257", "auto or integer 1..256"},
@@ -375,13 +376,22 @@ TEST_F(ConfigDraft, ARankingNeedsRowsToRankAndAFile) {
               StartsWith("c/a.yaml:2: draft.head_ranking: no file a.txt, tried "));
 }
 
-TEST_F(ConfigRefusals, FeaturesThatHaveNotLandedAreRefusedByNameAndValue) {
-  const std::vector<std::pair<std::string, std::string>> cases = {{"runtime.backend", "cuda"}};
-  for (const auto& [key, value] : cases) {
-    EXPECT_THAT(error_of(nested(key, value)), AllOf(StartsWith(fmt::format("c/a.yaml:2: {}: ", key)),
-                                                    HasSubstr("is not available in this version (expected")));
-    EXPECT_THAT(error_of("", {fmt::format("{}={}", key, value)}),
-                AllOf(StartsWith(fmt::format("--set {}: ", key)), HasSubstr("is not available in this version")));
+TEST_F(ConfigRefusals, BackendsOfThisBuildAreTaken) {
+  for (const std::string_view kind : backend_kinds()) {
+    if (kind == "reference") continue;  // --reference, on the command line
+    EXPECT_EQ(read(nested("runtime.backend", std::string(kind))).runtime.backend, kind);
+  }
+}
+
+TEST_F(ConfigRefusals, BackendsOfOtherBuildsAreRefusedWithWhatTheyNeed) {
+  const auto built = backend_kinds();
+  for (const std::string kind : {"cuda", "cuda-simt"}) {
+    if (std::ranges::find(built, kind) != built.end()) continue;
+    const std::string needs = fmt::format("got '{0}' ('{0}' is built where CMake finds ", kind);
+    EXPECT_THAT(error_of(nested("runtime.backend", kind)),
+                AllOf(StartsWith("c/a.yaml:2: runtime.backend: this build has auto, cpu"), HasSubstr(needs)));
+    EXPECT_THAT(error_of("", {"runtime.backend=" + kind}),
+                AllOf(StartsWith("--set runtime.backend: this build has auto, cpu"), HasSubstr(needs)));
   }
 }
 

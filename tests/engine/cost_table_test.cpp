@@ -20,10 +20,10 @@ using Json = nlohmann::json;
 
 // A model with its file, opened as a session opens it.
 struct Opened {
-  Opened(const std::string& path, int threads = 1, const WeightOptions& weights = {})
+  Opened(const std::string& path, int threads = 1, const WeightOptions& weights = {}, std::string_view kind = "cpu")
       : file(open_model(path)),
         pool(threads),
-        backend(make_backend("cpu", pool)),
+        backend(make_backend(kind, pool)),
         model(file.spec, *file.file, *backend, 128, 512, weights) {}
   ModelFile file;
   ThreadPool pool;
@@ -221,6 +221,26 @@ TEST_F(CostTableTest, RefreshLeavesOtherModelsAndSettingsAlone) {
   EXPECT_EQ(refresh_cost_tables(target.file, target.model, std::vector<RowSeconds>{{9, 1}}), 0);  // no such point
   EXPECT_EQ(refresh_cost_tables(target.file, target.model, {}), 0);
   EXPECT_EQ(seconds_of(table(target).target), seconds_of(old.target));
+}
+
+TEST_F(CostTableTest, TablesOfAnotherDeviceAreLeftAlone) {
+  if (const std::string why = why_not_built("cuda-simt"); !why.empty()) GTEST_SKIP() << why;
+  Opened host(target_);
+  table(host);
+  std::string key = saved().begin().key();
+  const Json entry = saved()[key];
+  const std::string name(host.backend->name());
+  Json tables;
+  for (const char* device : {"cuda-simt (emulation)", "cuda-simt (another)", "cuda-simt"}) {
+    tables[std::string(key).replace(key.find(name), name.size(), device)] = entry;
+  }
+  write(tables.dump());
+  Opened emulated(target_, 1, {}, "cuda-simt");
+  EXPECT_EQ(refresh_cost_tables(emulated.file, emulated.model, std::vector<RowSeconds>{{1, 1}}), 1);
+  const Json after = saved();
+  for (const auto& [of, table] : after.items()) {
+    EXPECT_EQ(table["target"] != entry["target"], of.find("cuda-simt (emulation)") != std::string::npos) << of;
+  }
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 constexpr int kWindow = 50, kRows = 20, kRing = kWindow + kRows - 1;
 constexpr Shape kShape{2, 3, 64, 260};
 
-class AttentionRing : public IsaTest {
+class AttentionRing : public BackendTest {
  protected:
   // Every slot holds NaN until something is stored there.
   static void poison(Backend& backend, const KvLayer& layer) {
@@ -41,19 +41,21 @@ class AttentionRing : public IsaTest {
 // The bases put the seam before, inside and behind the window and the pass. Only the window is stored, so that places
 // outside it are NaN in the ring, and in a layer of all places as well.
 TEST_P(AttentionRing, GivesTheBitsOfALayerOfAllPlacesAndSeesNoneOutsideTheWindow) {
-  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const auto tested = make(pool_);
   for (const KvType type : kAllKvTypes) {
-    for (const int base : {0, 30, kWindow - 1, kWindow, kRing - 1, kRing, kRing + 1, 128, 2 * kRing - 9, 230}) {
-      for (const int rows : {1, 7, kRows}) {
+    for (const int base :
+         sizes<int>({0, 30, kWindow - 1, kWindow, kRing - 1, kRing, kRing + 1, 128, 2 * kRing - 9, 230},
+                    {30, kRing, 2 * kRing - 9})) {
+      for (const int rows : sizes<int>({1, 7, kRows}, {kRows})) {
         for (const bool tree : {false, true}) {
           const auto masks = tree ? random_tree(rows, base + 1) : std::vector<std::uint64_t>{};
-          Cache all(*cpu, kShape, type), last(*cpu, kShape, type), ring(*cpu, kShape, type, kRing);
-          store(*cpu, all.layer, 0, base + rows);
-          const auto want = attend(*cpu, all.layer, base, rows, masks);
+          Cache all(*tested, kShape, type), last(*tested, kShape, type), ring(*tested, kShape, type, kRing);
+          store(*tested, all.layer, 0, base + rows);
+          const auto want = attend(*tested, all.layer, base, rows, masks);
           for (const Cache* cache : {&last, &ring}) {
-            poison(*cpu, cache->layer);
-            store(*cpu, cache->layer, std::max(0, base + 1 - kWindow), base + rows);
-            const auto got = attend(*cpu, cache->layer, base, rows, masks);
+            poison(*tested, cache->layer);
+            store(*tested, cache->layer, std::max(0, base + 1 - kWindow), base + rows);
+            const auto got = attend(*tested, cache->layer, base, rows, masks);
             ASSERT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0)
                 << name_of(type) << ", " << rows << " rows at " << base << ", ring " << cache->layer.ring << ", tree "
                 << tree;
@@ -65,14 +67,14 @@ TEST_P(AttentionRing, GivesTheBitsOfALayerOfAllPlacesAndSeesNoneOutsideTheWindow
 }
 
 TEST_P(AttentionRing, HoldsTheLastPlacesAndMovesThemOverTheSeam) {
-  const auto cpu = make_cpu_backend(GetParam(), pool_);
+  const auto tested = make(pool_);
   const std::vector<int> path{0, 3, 4, 9, 19};
   for (const KvType type : kAllKvTypes) {
     for (const int base : {kRing - 12, kRing - 2, kRing, 3 * kRing - 5}) {
-      Cache all(*cpu, kShape, type), ring(*cpu, kShape, type, kRing);
+      Cache all(*tested, kShape, type), ring(*tested, kShape, type, kRing);
       for (const Cache* cache : {&all, &ring}) {
-        store(*cpu, cache->layer, 0, base + kRows);
-        cpu->move_kv(cache->layer, base, path);
+        store(*tested, cache->layer, 0, base + kRows);
+        tested->move_kv(cache->layer, base, path);
       }
       for (int place = base + kRows - kRing; place < base + kRows; ++place) {
         for (int head = 0; head < kShape.kv_heads; ++head) {
@@ -87,17 +89,17 @@ TEST_P(AttentionRing, HoldsTheLastPlacesAndMovesThemOverTheSeam) {
 }
 
 TEST_P(AttentionRing, RefusesAPassThatWouldOverwriteItsOwnWindow) {
-  const auto cpu = make_cpu_backend(GetParam(), pool_);
-  Cache fits(*cpu, kShape, KvType::f16, kRing), small(*cpu, kShape, KvType::f16, kRing - 1);
-  EXPECT_NO_THROW(attend(*cpu, fits.layer, 100, kRows, {}));
-  EXPECT_THROW(attend(*cpu, small.layer, 100, kRows, {}), Error);
+  const auto tested = make(pool_);
+  Cache fits(*tested, kShape, KvType::f16, kRing), small(*tested, kShape, KvType::f16, kRing - 1);
+  EXPECT_NO_THROW(attend(*tested, fits.layer, 100, kRows, {}));
+  EXPECT_THROW(attend(*tested, small.layer, 100, kRows, {}), Error);
   std::vector<float> out(kShape.cols()), queries(kShape.cols());
-  EXPECT_THROW(cpu->attention(rows_of(out, 1, kShape.cols()), rows_of(queries, 1, kShape.cols()), fits.layer, 100,
-                              {.scale = 1}, {}),
+  EXPECT_THROW(tested->attention(rows_of(out, 1, kShape.cols()), rows_of(queries, 1, kShape.cols()), fits.layer, 100,
+                                 {.scale = 1}, {}),
                Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, AttentionRing, testing::ValuesIn(kAllIsas), isa_test_name);
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionRing, testing::ValuesIn(all_backends()), backend_test_name);
 
 }  // namespace
 }  // namespace tandem::test

@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -11,7 +12,10 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/registry.h"
+#include "src/base/error.h"
 #include "src/base/half.h"
+#include "tests/kernels/staged_backend.h"
 
 namespace tandem::test {
 
@@ -94,14 +98,59 @@ inline std::unique_ptr<Weight> load_vector(Backend& backend, const std::vector<f
 
 inline Rows rows_of(std::vector<float>& values, int rows, int cols) { return {values.data(), rows, cols, cols}; }
 
-// One test body for every instruction set; those that the machine lacks are skipped and say so.
-class IsaTest : public testing::TestWithParam<Isa> {
+// One test body for every backend: each instruction set of the CPU and, where they are built, the CUDA kernels, on a
+// device and in their emulation. Those that this machine lacks are skipped and say so.
+class BackendTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (!machine_has(GetParam())) GTEST_SKIP() << "this machine lacks " << name_of(GetParam());
+    const std::string why = missing();
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+  bool on_cpu() const { return GetParam().starts_with("cpu-"); }
+  // The emulation takes a fiber for each thread: it gets the sizes that a kernel can tell apart, not all.
+  bool slow() const { return GetParam() == "cuda-simt"; }
+  template <typename T>
+  std::vector<T> sizes(std::vector<T> all, std::vector<T> few) const {
+    return slow() ? few : all;
+  }
+  // Its rows and caches are host memory.
+  std::unique_ptr<Backend> make(ThreadPool& pool) const {
+    if (on_cpu()) return make_cpu_backend(isa(), pool);
+    return std::make_unique<StagedBackend>(make_backend(GetParam(), pool));
+  }
+
+ private:
+  Isa isa() const {
+    return *std::ranges::find_if(kAllIsas, [](Isa i) { return GetParam() == "cpu-" + std::string(name_of(i)); });
+  }
+  std::string missing() const {
+    if (on_cpu()) return machine_has(isa()) ? "" : "this machine lacks " + std::string(name_of(isa()));
+    try {
+      ThreadPool pool(1);
+      make_backend(GetParam(), pool);
+      return "";
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device) throw;
+      return error.what();
+    }
   }
 };
 
-inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) { return std::string(name_of(info.param)); }
+// Those that the tests of this program are made for: TANDEM_TEST_BACKEND, or every instruction set of the CPU.
+inline std::vector<std::string> all_backends() {
+#ifdef TANDEM_TEST_BACKEND
+  return {TANDEM_TEST_BACKEND};
+#else
+  std::vector<std::string> names;
+  for (const Isa isa : kAllIsas) names.push_back("cpu-" + std::string(name_of(isa)));
+  return names;
+#endif
+}
+
+inline std::string backend_test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param.starts_with("cpu-") ? info.param.substr(4) : info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
 
 }  // namespace tandem::test

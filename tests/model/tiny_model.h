@@ -289,6 +289,15 @@ struct TinyModel {
   Transformer model;
 };
 
+// The CUDA backends of this build.
+inline std::vector<std::string> gpu_backends() {
+  std::vector<std::string> names;
+  for (const std::string_view kind : backend_kinds()) {
+    if (kind.starts_with("cuda")) names.emplace_back(kind);
+  }
+  return names;
+}
+
 // Random token ids of the tiny vocabulary, control tokens left out.
 inline std::vector<TokenId> random_tokens(std::mt19937_64& random, int count) {
   std::vector<TokenId> tokens(count);

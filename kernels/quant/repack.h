@@ -5,7 +5,7 @@
 
 #include "kernels/quant/format.h"
 
-namespace tandem::cpu {
+namespace tandem {
 
 // A matrix as its file stores it, [rows, cols]; a row is cols / block_values blocks.
 struct SourceMatrix {
@@ -17,4 +17,4 @@ struct SourceMatrix {
 // Writes tile `index` (outputs 16 index ..) to `tile`, tile_bytes(format, cols) of zeroed memory.
 void repack_tile(const SourceMatrix& source, int index, std::uint8_t* tile);
 
-}  // namespace tandem::cpu
+}  // namespace tandem

@@ -1,10 +1,8 @@
-#include "kernels/cpu/repack.h"
+#include "kernels/quant/repack.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/activation.h"
-#include "kernels/cpu/tile.h"
 #include "kernels/quant/bits.h"
 #include "kernels/quant/q4_0.h"
 #include "kernels/quant/q4_1.h"
@@ -14,9 +12,10 @@
 #include "kernels/quant/q5_k.h"
 #include "kernels/quant/q6_k.h"
 #include "kernels/quant/q8_0.h"
+#include "kernels/quant/tile.h"
 #include "src/base/error.h"
 
-namespace tandem::cpu {
+namespace tandem {
 namespace {
 
 std::uint32_t read_word(const std::uint8_t* p) {
@@ -205,7 +204,7 @@ std::size_t tile_bytes(Format format, int cols) {
     case Format::q6_k:
       return block_tile_bytes<Format::q6_k>(cols);
   }
-  fail(ErrorKind::model, "cpu backend: expected a known weight format, got id {}", static_cast<std::uint32_t>(format));
+  fail(ErrorKind::model, "weights: expected a known format, got id {}", static_cast<std::uint32_t>(format));
 }
 
 Family family_of(Format format) {
@@ -249,4 +248,4 @@ void repack_tile(const SourceMatrix& source, int index, std::uint8_t* tile) {
   }
 }
 
-}  // namespace tandem::cpu
+}  // namespace tandem

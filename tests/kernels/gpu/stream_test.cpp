@@ -1,0 +1,70 @@
+// Streams, pinned memory and graphs.
+#include <array>
+#include <cstring>
+
+#include "kernels/cuda/graph.h"
+#include "src/base/error.h"
+#include "tests/kernels/gpu/device_array.h"
+
+namespace tandem::test {
+namespace {
+
+using namespace TANDEM_GPU;
+
+using StreamTest = DeviceTest;
+
+TEST_F(StreamTest, PageableBytesMayBeReusedOnceTheyAreQueued) {
+  const DeviceMemory device(64);
+  std::array<char, 64> bytes, back{};
+  bytes.fill('a');
+  copy_to_device(device.data(), bytes.data(), bytes.size(), stream().get());
+  bytes.fill('b');
+  copy_to_host(back.data(), device.data(), back.size(), stream().get());
+  stream().synchronize();
+  for (const char c : back) EXPECT_EQ(c, 'a');
+}
+
+TEST_F(StreamTest, RowsOfAnyPitchComeBack) {
+  std::vector<int> values(5 * 7);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i);
+  const DeviceArray<int> device(values);
+  std::vector<int> rows(5 * 4, -1);
+  copy_rows_to_host(rows.data(), 4 * sizeof(int), device.data(), 7 * sizeof(int), 3 * sizeof(int), 5, stream().get());
+  stream().synchronize();
+  for (int row = 0; row < 5; ++row) {
+    for (int col = 0; col < 4; ++col) EXPECT_EQ(rows[4 * row + col], col < 3 ? 7 * row + col : -1);
+  }
+}
+
+TEST_F(StreamTest, AGraphReadsWhatItsMemoryHoldsAtEachReplay) {
+  const PinnedMemory in(sizeof(int)), out(sizeof(int));
+  const DeviceMemory first(sizeof(int)), second(sizeof(int));
+  *out.as<int>() = -1;
+  const Graph graph = Graph::record(stream(), [&] {
+    copy_to_device(first.data(), in.data(), sizeof(int), stream().get());
+    copy_within(second.data(), first.data(), sizeof(int), stream().get());
+    fill(first.data(), 0, sizeof(int), stream().get());
+    copy_to_host(out.data(), second.data(), sizeof(int), stream().get());
+  });
+  stream().synchronize();
+  EXPECT_EQ(*out.as<int>(), -1) << "ran while it was recorded";
+  for (const int value : {7, 1000000, -3}) {
+    *in.as<int>() = value;
+    graph.replay(stream());
+    stream().synchronize();
+    EXPECT_EQ(*out.as<int>(), value);
+  }
+}
+
+TEST_F(StreamTest, ARecordingThatFailsLeavesTheStreamUsable) {
+  EXPECT_THROW(Graph::record(stream(), [] { fail(ErrorKind::input, "half way"); }), Error);
+  const DeviceMemory device(4);
+  fill(device.data(), 0x11, 4, stream().get());
+  int value = 0;
+  copy_to_host(&value, device.data(), 4, stream().get());
+  stream().synchronize();
+  EXPECT_EQ(value, 0x11111111);
+}
+
+}  // namespace
+}  // namespace tandem::test
