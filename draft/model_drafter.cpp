@@ -41,6 +41,13 @@ ModelDrafter::ModelDrafter(LanguageModel& model, int context, KvType kv_type, Sa
       room_(std::min(context, model.max_positions())),
       positions_(static_cast<std::size_t>(room_)) {
   require_drawable(model.head_tokens(), sampler_.options(), sampler_.mask());
+  const int candidates = sampler_.candidates(model.spec().vocab);
+  if (candidates > 0) picking_ = sampler_.picking();
+  if (picking_) {
+    usable_ = sampler_.mask().bits(model.spec().vocab);
+    picking_->usable = usable_;
+    picking_->candidates = candidates;
+  }
   cached_.reserve(positions_.size());
   std::iota(positions_.begin(), positions_.end(), 0);
 }
@@ -196,11 +203,11 @@ bool ModelDrafter::allow_step(DraftQuestion question, std::span<const TokenId> t
   return true;
 }
 
-void ModelDrafter::learn(TokenTree& tree, int node, std::span<const float> logits, const Context& context) {
+void ModelDrafter::learn(TokenTree& tree, int node, const Logits& logits, const Context& context) {
   Branch& at = branch(node);
   at.known = true;
   at.left = 1;
-  if (sampler_.constraint() != nullptr && !sampler_.any_usable(logits, context)) {
+  if (sampler_.constraint() != nullptr && !sampler_.any_usable(logits.row(0), context)) {
     at.row_open = false;  // a head with rows for a part of the vocabulary may have none for what may follow
     return;
   }
@@ -211,17 +218,18 @@ void ModelDrafter::learn(TokenTree& tree, int node, std::span<const float> logit
   };
   if (sampler_.greedy()) {
     // The best token is sure to be drawn, which says nothing of how sure the model is: its own probabilities do.
-    at.ranked = sampler_.best_tokens(logits, context, at.best);
-    const double normaliser = sampler_.log_total(logits);
+    const std::span<const float> row = logits.row(0);
+    at.ranked = sampler_.best_tokens(row, context, at.best);
+    const double normaliser = sampler_.log_total(row);
     const auto probability = [&](double logit) {
       const double value = std::exp(logit - normaliser);
       return std::isfinite(value) ? std::min(value, 1.0) : 1.0;
     };
     for (RankedToken& token : at.best) token.value = probability(token.value);
-    take([&](TokenId token) { return probability(logits[static_cast<std::size_t>(token)]); });
+    take([&](TokenId token) { return probability(row[static_cast<std::size_t>(token)]); });
   } else {
     Distribution& proposal = tree.set_proposal(node);
-    sampler_.distribution(logits, context, proposal);
+    sampler_.distribution(logits, 0, context, proposal);
     take([&](TokenId token) { return proposal[token]; });
   }
   find_next(tree, node);
@@ -312,7 +320,7 @@ void ModelDrafter::forget_differences(std::span<const TokenId> tokens) {
 }
 
 // Runs all tokens that are not cached yet, in chunks, and returns the logits of the last.
-std::span<const float> ModelDrafter::feed(std::span<const TokenId> tokens) {
+Logits ModelDrafter::feed(std::span<const TokenId> tokens) {
   for (;;) {
     const std::size_t done = cached_.size();
     const std::size_t rows = std::min(tokens.size() - done, static_cast<std::size_t>(model_.max_rows()));
@@ -323,10 +331,11 @@ std::span<const float> ModelDrafter::feed(std::span<const TokenId> tokens) {
         model_.forward({.tokens = chunk,
                         .positions = std::span<const Position>(positions_).subspan(done - skipped_, rows),
                         .ancestors = {},
-                        .logits_rows = std::span<const int>(last_row).first(last ? 1 : 0)},
+                        .logits_rows = std::span<const int>(last_row).first(last ? 1 : 0),
+                        .picking = last && picking_ ? &*picking_ : nullptr},
                        cache_);
     cached_.insert(cached_.end(), chunk.begin(), chunk.end());
-    if (last) return logits.row(0);
+    if (last) return logits;
   }
 }
 

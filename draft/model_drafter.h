@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,7 +77,7 @@ class ModelDrafter final : public SteppingDrafter {
   bool spend_step(TokenTree& tree, int node, Context& context, LengthPolicy& policy);
   bool add_row(TokenTree& tree, int node, std::uint32_t start, LengthPolicy& policy);
   int add_child(TokenTree& tree, int node, std::uint32_t start);
-  void learn(TokenTree& tree, int node, std::span<const float> logits, const Context& context);
+  void learn(TokenTree& tree, int node, const Logits& logits, const Context& context);
   void find_next(const TokenTree& tree, int node);
   DraftQuestion question(const TokenTree& tree, int node) const;
   Branch& branch(int node) { return branches_[static_cast<std::size_t>(node)]; }
@@ -89,14 +90,16 @@ class ModelDrafter final : public SteppingDrafter {
   void try_out(DraftQuestion question, std::span<const TokenId> committed, LengthPolicy& policy);
   void read_trial(std::span<const TokenId> tokens);
   void forget_differences(std::span<const TokenId> tokens);
-  std::span<const float> feed(std::span<const TokenId> tokens);
+  Logits feed(std::span<const TokenId> tokens);
 
   LanguageModel& model_;
   DraftDraw draw_;
   Admission admission_;
   Sampler sampler_;
   KvCache cache_;
-  int room_;  // tokens the cache and the model's positions have room for
+  std::optional<Picking> picking_;     // of what a proposal needs of a row; nothing: the row itself
+  std::vector<std::uint32_t> usable_;  // the sampler's mask, as picking_ has it
+  int room_;                           // tokens the cache and the model's positions have room for
   std::vector<TokenId> cached_;
   std::size_t skipped_ = 0;          // of cached_: tokens at the front that were not read
   std::vector<Position> positions_;  // 0, 1, 2, ...

@@ -16,6 +16,7 @@
 
 #include "kernels/quant/format.h"
 #include "src/base/mapped_file.h"
+#include "src/base/picking.h"
 #include "src/base/tensor.h"
 #include "src/base/thread_pool.h"
 #include "src/base/types.h"
@@ -50,7 +51,7 @@ enum class WeightUse : std::uint8_t {
 };
 
 // Memory of a backend; freed with the object. Only the backend's ops, write() and read() may touch what data() points
-// to: it need not be the host's.
+// to: it need not be the host's, unless it is of allocate_host().
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -99,12 +100,22 @@ struct Device {
   double bytes_per_second;  // the peak of its memory; 0 where it does not tell
 };
 
+// What a device has been asked so far.
+struct DeviceCounts {
+  std::uint64_t bytes_to_host = 0;  // copied from its memory
+  std::uint64_t steps = 0;          // runs of launches that were sent together
+  std::uint64_t replays = 0;        // of those: sent as one graph
+  std::size_t graphs = 0;           // kept at present
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // for reports, e.g. "cpu-avx512"
   // Nothing where the host computes: then what the host's memory and threads give at best is the yardstick.
   virtual std::optional<Device> device() const { return std::nullopt; }
+  // Zeros where the host computes.
+  virtual DeviceCounts counts() const { return {}; }
   virtual int threads() const = 0;
   // The host's threads, free between ops: for work on weights before they are loaded.
   virtual ThreadPool& pool() = 0;
@@ -114,6 +125,8 @@ class Backend {
   virtual std::unique_ptr<Weight> load(const WeightSource& source, WeightUse use) = 0;
   // Zeroed memory, aligned to 64 bytes at least.
   virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+  // Memory of the host that read() copies to fastest.
+  virtual std::unique_ptr<Buffer> allocate_host(std::size_t bytes) { return allocate(bytes); }
   // Copies between the host and this backend's memory, done on return.
   virtual void write(std::byte* to, std::span<const std::byte> from) { std::memcpy(to, from.data(), from.size()); }
   virtual void read(std::span<std::byte> to, const std::byte* from) { std::memcpy(to.data(), from, to.size()); }
@@ -122,6 +135,13 @@ class Backend {
   virtual void require_room(std::size_t /*bytes*/, std::string_view /*what*/) {}
   // Host memory that holds `x`, rows contiguous; valid until the next op.
   virtual std::span<const float> download(Rows x) = 0;
+  // The token after each row of logits where this backend can tell without sending the row, else nothing. A token is
+  // the one that the sampler draws from the same bits; where rounding could decide, or no token is usable, there is a
+  // negative number instead. Valid until the next op.
+  virtual std::span<const TokenId> pick(Rows /*logits*/, const Picking& /*picking*/) { return {}; }
+  // The picking.candidates largest logits of each row, [rows, candidates], largest first, ties to the lowest id, where
+  // this backend finds them; else nothing. Valid until the next op.
+  virtual std::span<const Candidate> best(Rows /*logits*/, const Picking& /*picking*/) { return {}; }
 
   virtual void embed(Rows out, const Weight& table, std::span<const TokenId> tokens) = 0;
   // out = x / sqrt(mean(x^2) + epsilon) * gain, a row at a time (Zhang & Sennrich 2019). out may be x.

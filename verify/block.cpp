@@ -16,7 +16,7 @@ class BlockVerifier final : public Verifier {
     const auto target_at = [&](int node) -> const Distribution& {
       walk.go_to(node);
       Distribution& target = targets_[tree.depth(node)];
-      sampler.distribution(logits.row(node), context, target);
+      sampler.distribution(logits, node, context, target);
       return target;
     };
     const auto accepts = [&](int node, double probability) {

@@ -15,7 +15,7 @@ class CoupledVerifier final : public Verifier {
     Walk walk(tree, context);
     follow_tokens(tree, verdict, [&](int node) {
       walk.go_to(node);
-      sampler.distribution(logits.row(node), context, target_);
+      sampler.distribution(logits, node, context, target_);
       return sampler.draw_with_noise(target_, context.position());
     });
     walk.commit(verdict);
@@ -24,6 +24,7 @@ class CoupledVerifier final : public Verifier {
 
   std::string_view name() const override { return "coupled"; }
   bool lossless() const override { return true; }
+  bool follows_picks() const override { return true; }
   DraftDraw draft_draw() const override { return DraftDraw::shared_noise; }
 
  private:

@@ -15,7 +15,7 @@ class RejectionVerifier final : public Verifier {
     Walk walk(tree, context);
     const auto target_at = [&](int node) -> const Distribution& {
       walk.go_to(node);
-      sampler.distribution(logits.row(node), context, target_);
+      sampler.distribution(logits, node, context, target_);
       return target_;
     };
     const auto accepts = [&](int child, double probability) {

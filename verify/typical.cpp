@@ -24,7 +24,7 @@ class TypicalVerifier final : public Verifier {
     Walk walk(tree, context);
     const Distribution& next = follow_typical(tree, verdict, p_, best_, [&](int node, Distribution& p) {
       walk.go_to(node);
-      sampler.distribution(logits.row(node), context, p);
+      sampler.distribution(logits, node, context, p);
     });
     verdict.next = draw_next(sampler, next, tree, start, verdict.path().back());
     walk.commit(verdict);

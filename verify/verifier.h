@@ -21,6 +21,9 @@ class Verifier {
 
   virtual std::string_view name() const = 0;
   virtual bool lossless() const = 0;
+  // Whether every token is the one that plain decoding draws at its position, so that picks of the rows are all it
+  // needs.
+  virtual bool follows_picks() const { return false; }
   // How drafters must draw their sampled children for this rule.
   virtual DraftDraw draft_draw() const { return DraftDraw::independent; }
 };

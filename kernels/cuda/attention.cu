@@ -152,7 +152,7 @@ class BlockAttention {
       : call_(call), shared_(memory, call.layer.head_dim), base_(*call.base) {
     const int heads = call.queries.cols / call.layer.head_dim, group = heads / call.layer.kv_heads;
     kv_head_ = static_cast<int>(blockIdx.y);
-    const int first = static_cast<int>(blockIdx.z) * kQueries, count = call.queries.rows * group;
+    const int first = static_cast<int>(blockIdx.z) * kQueries, count = call.count.of(call.queries.rows) * group;
     for (int n = 0; n < kWarpQueries; ++n) {
       const int number = first + kWarpQueries * static_cast<int>(threadIdx.x / kWarpLanes) + n;
       Query& query = queries_[n];
@@ -251,6 +251,8 @@ __device__ inline float* partial_of(const AttentionCall& call, int split, int in
 template <KvType T>
 __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionCall call) {
   DYNAMIC_SHARED(unsigned char, memory);
+  const int group = call.queries.cols / call.layer.head_dim / call.layer.kv_heads;
+  if (static_cast<int>(blockIdx.z) * kQueries >= call.count.of(call.queries.rows) * group) return;
   BlockAttention<T> block(call, memory);
   Softmax all[kWarpQueries];
   const int first = call.partial != nullptr ? static_cast<int>(blockIdx.x) : 0,
@@ -285,7 +287,7 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionCall call)
 __global__ void merge_splits_kernel(AttentionCall call) {
   const int index = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarpLanes),
             lane = static_cast<int>(threadIdx.x % kWarpLanes), heads = call.queries.cols / call.layer.head_dim;
-  if (index >= call.queries.rows * heads) return;
+  if (index >= call.count.of(call.queries.rows) * heads) return;
   Softmax all;
   for (int split = 0; split < call.splits; ++split) {
     const float* const from = partial_of(call, split, index);

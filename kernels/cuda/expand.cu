@@ -53,9 +53,10 @@ __device__ inline LaneValues read_values(const TiledMatrix& matrix, int tile, in
 }
 
 template <Format F>
-__global__ void embed_kernel(Rows out, TiledMatrix matrix, const TokenId* tokens) {
+__global__ void embed_kernel(Rows out, TiledMatrix matrix, const TokenId* tokens, RowCount count) {
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes), g = lane / 4, t = lane % 4,
             pair = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarpLanes), row = static_cast<int>(blockIdx.y);
+  if (!count.has(row)) return;
   const int token = tokens[row];
   if (g != token % kTileOutputs / 2 || pair * kPairInputs >= matrix.cols) return;
   for (int j = 0; j < 2; ++j) {
@@ -105,9 +106,10 @@ constexpr dim3 grid_of(int cols, int rows) {
 
 }  // namespace
 
-void embed(Rows out, const TiledMatrix& matrix, const TokenId* tokens, cudaStream_t stream) {
+void embed(Rows out, const TiledMatrix& matrix, const TokenId* tokens, RowCount count, cudaStream_t stream) {
   const auto run = [&]<Format F>() {
-    launch(embed_kernel<F>, grid_of(matrix.cols, out.rows), dim3(kWarps * kWarpLanes), 0, stream, out, matrix, tokens);
+    launch(embed_kernel<F>, grid_of(matrix.cols, out.rows), dim3(kWarps * kWarpLanes), 0, stream, out, matrix, tokens,
+           count);
   };
   holds_floats(matrix.format) ? with_float_format(matrix.format, run) : with_code_format(matrix.format, run);
 }

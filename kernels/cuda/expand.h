@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/row_count.h"
 #include "kernels/quant/format.h"
 #include "src/base/tensor.h"
 #include "src/base/types.h"
@@ -19,7 +20,7 @@ struct TiledMatrix {
 };
 
 // out[i] = row tokens[i] of the matrix, the bits of decode_blocks(). `tokens` is device memory.
-void embed(Rows out, const TiledMatrix& matrix, const TokenId* tokens, cudaStream_t stream);
+void embed(Rows out, const TiledMatrix& matrix, const TokenId* tokens, RowCount count, cudaStream_t stream);
 
 // What a prefill multiplies a weight of this format as: F32 and BF16 as they are, all others as F16.
 constexpr Element panel_element(Format format) {

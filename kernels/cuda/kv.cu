@@ -45,10 +45,10 @@ __device__ inline float rotated(const float* head, const RopeTable& table, Posit
   return i == pair.first ? a * cos - b * sin : a * sin + b * cos;
 }
 
-__global__ void rope_kernel(Rows heads, int head_dim, const Position* positions, RopeTable table) {
+__global__ void rope_kernel(Rows heads, int head_dim, const Position* positions, RopeTable table, RowCount count) {
   const int half = table.dims / 2, pair = static_cast<int>(blockIdx.x * kThreads + threadIdx.x),
             row = static_cast<int>(blockIdx.y);
-  if (pair >= heads.cols / head_dim * half) return;
+  if (pair >= heads.cols / head_dim * half || !count.has(row)) return;
   rotate(heads.row(row) + pair / half * head_dim, table, positions[row], pair % half);
 }
 
@@ -94,17 +94,19 @@ __device__ inline void store_piece(const KvLayer& layer, int place, const float*
   store_elements(layer.values + at, layer.type, first, layer.head_dim, [&](int i) { return value[i]; });
 }
 
-__global__ void store_kv_kernel(KvLayer layer, const int* base, Rows keys, Rows values) {
+__global__ void store_kv_kernel(KvLayer layer, const int* base, Rows keys, Rows values, RowCount count) {
   const int row = static_cast<int>(blockIdx.y);
+  if (!count.has(row)) return;
   store_piece(layer, *base + row, keys.row(row), values.row(row), static_cast<int>(blockIdx.x),
               [](const float* key, int i) { return key[i]; });
 }
 
 // The first blocks rotate queries, those behind store keys and values.
 __global__ void rope_store_kv_kernel(Rows queries, Rows keys, Rows values, const Position* positions, RopeTable table,
-                                     KvLayer layer, const int* base) {
+                                     KvLayer layer, const int* base, RowCount count) {
   const int half = table.dims / 2, row = static_cast<int>(blockIdx.y), pairs = queries.cols / layer.head_dim * half,
             query_blocks = static_cast<int>(blocks_for(pairs)), block = static_cast<int>(blockIdx.x);
+  if (!count.has(row)) return;
   const Position position = positions[row];
   if (block >= query_blocks) {
     return store_piece(layer, *base + row, keys.row(row), values.row(row), block - query_blocks,
@@ -114,13 +116,14 @@ __global__ void rope_store_kv_kernel(Rows queries, Rows keys, Rows values, const
   if (pair < pairs) rotate(queries.row(row) + pair / half * layer.head_dim, table, position, pair % half);
 }
 
-__global__ void move_kv_kernel(KvLayer layer, const int* base, const int* path, int count) {
+__global__ void move_kv_kernel(KvLayer layer, const int* base, const int* path, const int* length) {
   const int unit = static_cast<int>(blockIdx.x * kThreads + threadIdx.x), head = static_cast<int>(blockIdx.y);
   if (unit >= static_cast<int>(layer.slot_bytes() / 2)) return;
   std::byte* const part = blockIdx.z == 0 ? layer.keys : layer.values;
   const auto word = [&](int place) {
     return reinterpret_cast<std::uint16_t*>(part + layer.offset(head, place)) + unit;
   };
+  const int count = *length;
   for (int i = 0; i < count; ++i) {
     if (path[i] != i) *word(*base + i) = *word(*base + path[i]);
   }
@@ -128,32 +131,33 @@ __global__ void move_kv_kernel(KvLayer layer, const int* base, const int* path, 
 
 }  // namespace
 
-void rope(Rows heads, int head_dim, const Position* positions, const RopeTable& table, cudaStream_t stream) {
+void rope(Rows heads, int head_dim, const Position* positions, const RopeTable& table, RowCount count,
+          cudaStream_t stream) {
   const int pairs = heads.cols / head_dim * (table.dims / 2);
   if (heads.rows == 0 || pairs == 0) return;
-  launch(rope_kernel, dim3(blocks_for(pairs), heads.rows), dim3(kThreads), 0, stream, heads, head_dim, positions,
-         table);
+  launch(rope_kernel, dim3(blocks_for(pairs), heads.rows), dim3(kThreads), 0, stream, heads, head_dim, positions, table,
+         count);
 }
 
-void store_kv(const KvLayer& layer, const int* base, Rows keys, Rows values, cudaStream_t stream) {
+void store_kv(const KvLayer& layer, const int* base, Rows keys, Rows values, RowCount count, cudaStream_t stream) {
   if (keys.rows == 0) return;
   const int warps = pieces_of(layer);
   launch(store_kv_kernel, dim3(blocks_for(warps * kWarpLanes), keys.rows), dim3(kThreads), 0, stream, layer, base, keys,
-         values);
+         values, count);
 }
 
 void rope_store_kv(Rows queries, Rows keys, Rows values, const Position* positions, const RopeTable& table,
-                   const KvLayer& layer, const int* base, cudaStream_t stream) {
+                   const KvLayer& layer, const int* base, RowCount count, cudaStream_t stream) {
   if (queries.rows == 0) return;
   const int pairs = queries.cols / layer.head_dim * (table.dims / 2), warps = pieces_of(layer);
   launch(rope_store_kv_kernel, dim3(blocks_for(pairs) + blocks_for(warps * kWarpLanes), queries.rows), dim3(kThreads),
-         0, stream, queries, keys, values, positions, table, layer, base);
+         0, stream, queries, keys, values, positions, table, layer, base, count);
 }
 
-void move_kv(const KvLayer& layer, const int* base, const int* path, int count, cudaStream_t stream) {
+void move_kv(const KvLayer& layer, const int* base, const int* path, const int* length, cudaStream_t stream) {
   const int units = static_cast<int>(layer.slot_bytes() / 2);
   launch(move_kv_kernel, dim3(blocks_for(units), layer.kv_heads, 2), dim3(kThreads), 0, stream, layer, base, path,
-         count);
+         length);
 }
 
 }  // namespace tandem::TANDEM_GPU

@@ -55,6 +55,7 @@ __device__ inline void run_tile(const MatmulCall& call, const Products& products
     for (; tile >= tiles_of(call.parts[part]); ++part) tile -= tiles_of(call.parts[part]);
   }
   const int last = call.gate == Gate::none ? part : 1;
+  const int rows = call.count.of(call.rows);
   float gates[kOwn] = {};
   for (;; ++part) {
     const MatmulPart& matrix = call.parts[part];
@@ -65,7 +66,7 @@ __device__ inline void run_tile(const MatmulCall& call, const Products& products
     for (int i = 0; i < kOwn; ++i) {
       const int element = static_cast<int>(threadIdx.x) + i * kMmaThreads, row = element / kTileOutputs,
                 output = tile * kTileOutputs + element % kTileOutputs;
-      if (row >= call.rows || output >= matrix.outputs) continue;
+      if (row >= rows || output >= matrix.outputs) continue;
       const float value = sums.total(element) + (matrix.bias != nullptr ? matrix.bias[output] : 0.f);
       if (part < last) {
         gates[i] = value;

@@ -6,6 +6,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/platform.h"
+#include "kernels/cuda/row_count.h"
 #include "kernels/quant/tile.h"
 
 namespace tandem::TANDEM_GPU {
@@ -33,7 +34,7 @@ struct QuantisedRows {
 constexpr int row_slots_of(int rows) { return (rows + kRowTile - 1) / kRowTile * kRowTile; }
 constexpr int act_blocks_of(int cols) { return (cols + 63) / 64 * 2; }
 
-void quantise_rows(const QuantisedRows& out, Rows x, cudaStream_t stream);
+void quantise_rows(const QuantisedRows& out, Rows x, RowCount count, cudaStream_t stream);
 
 // One matrix of a call.
 struct MatmulPart {
@@ -56,6 +57,7 @@ struct MatmulCall {
   int part_count;
   Gate gate;
   int rows, cols;
+  RowCount count;
   std::size_t tile_bytes;
   QuantisedRows acts;  // integer formats
   const float* x;      // float formats

@@ -84,7 +84,7 @@ template <Format F, int kRowTiles>
 __global__ void __launch_bounds__(kMmaThreads) matmul_codes_kernel(MatmulCall call) {
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes), g = lane / 4, t = lane % 4,
             warp = static_cast<int>(threadIdx.x / kWarpLanes);
-  const int eights = (call.rows + 7) / 8, pairs = call.acts.blocks / 2;
+  const int eights = (call.count.of(call.rows) + 7) / 8, pairs = call.acts.blocks / 2;
   run_tile<kRowTiles>(call, [&](const std::uint8_t* tile, WarpSums<kRowTiles>& out) {
     float sums[2 * kRowTiles][4] = {};
     RawCodes<F> next[2];

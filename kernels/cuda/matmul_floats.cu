@@ -32,7 +32,7 @@ template <Format F, int kRowTiles>
 __global__ void __launch_bounds__(kMmaThreads) matmul_floats_kernel(MatmulCall call) {
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes), g = lane / 4, t = lane % 4,
             warp = static_cast<int>(threadIdx.x / kWarpLanes);
-  const int eights = (call.rows + 7) / 8, runs = (call.cols + kRun - 1) / kRun;
+  const int rows = call.count.of(call.rows), eights = (rows + 7) / 8, runs = (call.cols + kRun - 1) / kRun;
   run_tile<kRowTiles>(call, [&](const std::uint8_t* tile, WarpSums<kRowTiles>& out) {
     float sums[2 * kRowTiles][4] = {};
     for (int index = 0;; ++index) {
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kMmaThreads) matmul_floats_kernel(MatmulCall c
         TANDEM_UNROLL
         for (int half = 0; half < 2; ++half) {
           const int input = step * kStep + t + 4 * half;
-          b[half] = split(row < call.rows && input < call.cols ? call.x[row * call.x_stride + input] : 0.f);
+          b[half] = split(row < rows && input < call.cols ? call.x[row * call.x_stride + input] : 0.f);
         }
         const std::uint32_t a_high[4] = {a[0].high, a[1].high, a[2].high, a[3].high};
         mma_tf32_8(sums[eight], a_high, {b[0].low, b[1].low});

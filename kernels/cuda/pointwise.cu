@@ -18,8 +18,10 @@ constexpr int kThreads = 256;
 // kAdd: first hidden += x, of which the norm is then taken. The sum of squares adds what was stored. A warp's values
 // are always a whole sub-block, so it quantises them as they are made; rows and sub-blocks that only fill up are zeros.
 template <bool kAdd>
-__global__ void rms_norm_kernel(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts) {
-  const int row = static_cast<int>(blockIdx.x), cols = row < hidden.rows ? hidden.cols : 0;
+__global__ void rms_norm_kernel(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts,
+                                RowCount count) {
+  const int row = static_cast<int>(blockIdx.x), rows = count.of(hidden.rows), cols = row < rows ? hidden.cols : 0;
+  if (row >= rows && acts.codes == nullptr) return;
   float* const to = out.row(row);
   float* const sum = hidden.row(row);
   const float* const from = x.row(row);
@@ -39,29 +41,29 @@ __global__ void rms_norm_kernel(Rows out, Rows hidden, Rows x, const float* gain
 
 __device__ inline int column() { return static_cast<int>(blockIdx.x * kThreads + threadIdx.x); }
 
-__global__ void gated_kernel(Rows out, Rows gate, Rows up, Gate activation) {
+__global__ void gated_kernel(Rows out, Rows gate, Rows up, Gate activation, RowCount count) {
   const int i = column(), row = static_cast<int>(blockIdx.y);
-  if (i < out.cols) out.row(row)[i] = gated_value(gate.row(row)[i], up.row(row)[i], activation);
+  if (i < out.cols && count.has(row)) out.row(row)[i] = gated_value(gate.row(row)[i], up.row(row)[i], activation);
 }
 
-__global__ void add_kernel(Rows y, Rows x) {
+__global__ void add_kernel(Rows y, Rows x, RowCount count) {
   const int i = column(), row = static_cast<int>(blockIdx.y);
-  if (i < y.cols) y.row(row)[i] += x.row(row)[i];
+  if (i < y.cols && count.has(row)) y.row(row)[i] += x.row(row)[i];
 }
 
-__global__ void scale_kernel(Rows x, float factor) {
-  const int i = column();
-  if (i < x.cols) x.row(static_cast<int>(blockIdx.y))[i] *= factor;
+__global__ void scale_kernel(Rows x, float factor, RowCount count) {
+  const int i = column(), row = static_cast<int>(blockIdx.y);
+  if (i < x.cols && count.has(row)) x.row(row)[i] *= factor;
 }
 
-__global__ void soft_cap_kernel(Rows x, float cap) {
+__global__ void soft_cap_kernel(Rows x, float cap, RowCount count) {
   const int i = column(), row = static_cast<int>(blockIdx.y);
-  if (i < x.cols) x.row(row)[i] = capped(x.row(row)[i], cap);
+  if (i < x.cols && count.has(row)) x.row(row)[i] = capped(x.row(row)[i], cap);
 }
 
-__global__ void gather_rows_kernel(Rows out, Rows x, const int* rows) {
+__global__ void gather_rows_kernel(Rows out, Rows x, const int* rows, RowCount count) {
   const int i = column(), row = static_cast<int>(blockIdx.y);
-  if (i < out.cols) out.row(row)[i] = x.row(rows[row])[i];
+  if (i < out.cols && count.has(row)) out.row(row)[i] = x.row(rows[row])[i];
 }
 
 template <typename Number>
@@ -106,31 +108,36 @@ void launch_values(Kernel kernel, const Rows& shape, cudaStream_t stream, Argume
 
 template <typename Kernel>
 void launch_norm(Kernel kernel, Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts,
-                 cudaStream_t stream) {
+                 RowCount count, cudaStream_t stream) {
   if (x.rows == 0) return;
   const dim3 grid(acts.codes != nullptr ? acts.row_slots : x.rows);
-  launch(kernel, grid, dim3(kThreads), 0, stream, out, hidden, x, gain, epsilon, acts);
+  launch(kernel, grid, dim3(kThreads), 0, stream, out, hidden, x, gain, epsilon, acts, count);
 }
 
 }  // namespace
 
-void rms_norm(Rows out, Rows x, const float* gain, float epsilon, QuantisedRows acts, cudaStream_t stream) {
-  launch_norm(rms_norm_kernel<false>, out, x, x, gain, epsilon, acts, stream);
+void rms_norm(Rows out, Rows x, const float* gain, float epsilon, QuantisedRows acts, RowCount count,
+              cudaStream_t stream) {
+  launch_norm(rms_norm_kernel<false>, out, x, x, gain, epsilon, acts, count, stream);
 }
 
-void add_rms_norm(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts,
+void add_rms_norm(Rows out, Rows hidden, Rows x, const float* gain, float epsilon, QuantisedRows acts, RowCount count,
                   cudaStream_t stream) {
-  launch_norm(rms_norm_kernel<true>, out, hidden, x, gain, epsilon, acts, stream);
+  launch_norm(rms_norm_kernel<true>, out, hidden, x, gain, epsilon, acts, count, stream);
 }
 
-void gated(Rows out, Rows gate, Rows up, Gate activation, cudaStream_t stream) {
-  launch_values(gated_kernel, out, stream, out, gate, up, activation);
+void gated(Rows out, Rows gate, Rows up, Gate activation, RowCount count, cudaStream_t stream) {
+  launch_values(gated_kernel, out, stream, out, gate, up, activation, count);
 }
-void add(Rows y, Rows x, cudaStream_t stream) { launch_values(add_kernel, y, stream, y, x); }
-void scale(Rows x, float factor, cudaStream_t stream) { launch_values(scale_kernel, x, stream, x, factor); }
-void soft_cap(Rows x, float cap, cudaStream_t stream) { launch_values(soft_cap_kernel, x, stream, x, cap); }
-void gather_rows(Rows out, Rows x, const int* rows, cudaStream_t stream) {
-  launch_values(gather_rows_kernel, out, stream, out, x, rows);
+void add(Rows y, Rows x, RowCount count, cudaStream_t stream) { launch_values(add_kernel, y, stream, y, x, count); }
+void scale(Rows x, float factor, RowCount count, cudaStream_t stream) {
+  launch_values(scale_kernel, x, stream, x, factor, count);
+}
+void soft_cap(Rows x, float cap, RowCount count, cudaStream_t stream) {
+  launch_values(soft_cap_kernel, x, stream, x, cap, count);
+}
+void gather_rows(Rows out, Rows x, const int* rows, RowCount count, cudaStream_t stream) {
+  launch_values(gather_rows_kernel, out, stream, out, x, rows, count);
 }
 
 void narrow_rows(void* out, float* scales, Rows x, Element element, cudaStream_t stream) {

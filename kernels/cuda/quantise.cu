@@ -9,17 +9,18 @@ namespace {
 
 constexpr int kWarps = 8;
 
-__global__ void quantise_rows_kernel(QuantisedRows out, Rows x) {
+__global__ void quantise_rows_kernel(QuantisedRows out, Rows x, RowCount count) {
   const int block = static_cast<int>(blockIdx.x),
             row = static_cast<int>(blockIdx.y) * kWarps + static_cast<int>(threadIdx.x) / kWarpLanes,
             input = kSubBlock * block + static_cast<int>(threadIdx.x) % kWarpLanes;
-  quantise_block(out, block, row, row < x.rows && input < x.cols ? x.row(row)[input] : 0.f);
+  quantise_block(out, block, row, row < count.of(x.rows) && input < x.cols ? x.row(row)[input] : 0.f);
 }
 
 }  // namespace
 
-void quantise_rows(const QuantisedRows& out, Rows x, cudaStream_t stream) {
-  launch(quantise_rows_kernel, dim3(out.blocks, out.row_slots / kWarps), dim3(kWarps * kWarpLanes), 0, stream, out, x);
+void quantise_rows(const QuantisedRows& out, Rows x, RowCount count, cudaStream_t stream) {
+  launch(quantise_rows_kernel, dim3(out.blocks, out.row_slots / kWarps), dim3(kWarps * kWarpLanes), 0, stream, out, x,
+         count);
 }
 
 }  // namespace tandem::TANDEM_GPU

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/platform.h"
+#include "kernels/cuda/row_count.h"
 #include "src/base/types.h"
 
 namespace tandem::TANDEM_GPU {
@@ -36,6 +37,7 @@ struct LogitRows {
   int rows, vocabulary;
   std::ptrdiff_t stride;                  // floats between rows
   const std::uint32_t* usable = nullptr;  // bit i % 32 of word i / 32: token i may be chosen; null = all may
+  RowCount count{};
 
   constexpr bool may_choose(TokenId token) const { return usable == nullptr || (usable[token / 32] >> token % 32 & 1); }
   // Of one entry; 0 where the token may not be chosen.

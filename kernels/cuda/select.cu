@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_radix_sort.cuh>
-#include <cub/device/device_segmented_reduce.cuh>
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/select.h"
@@ -13,22 +12,9 @@
 namespace tandem::cuda {
 namespace {
 
-// The key of entry i of all rows laid end to end.
-struct KeyOfEntry {
-  LogitRows logits;
-  __host__ __device__ std::uint64_t operator()(std::int64_t i) const {
-    const std::int64_t row = i / logits.vocabulary;
-    return logits.key(static_cast<int>(row), static_cast<TokenId>(i - row * logits.vocabulary));
-  }
-};
-
 struct StartOfRow {
   std::int64_t count;
   __host__ __device__ std::int64_t operator()(int row) const { return row * count; }
-};
-
-struct Larger {
-  __host__ __device__ std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const { return a > b ? a : b; }
 };
 
 auto row_starts(std::int64_t count) {
@@ -36,15 +22,6 @@ auto row_starts(std::int64_t count) {
 }
 
 // Each call below twice: with null scratch CUB says how many bytes it needs.
-cudaError_t reduce(void* scratch, std::size_t& bytes, std::uint64_t* best, const LogitRows& logits,
-                   cudaStream_t stream) {
-  const auto keys =
-      thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), KeyOfEntry{logits});
-  const auto starts = row_starts(logits.vocabulary);
-  return cub::DeviceSegmentedReduce::Reduce(scratch, bytes, keys, best, logits.rows, starts, starts + 1, Larger{},
-                                            std::uint64_t{0}, stream);
-}
-
 cudaError_t sort(void* scratch, std::size_t& bytes, const std::uint64_t* keys, std::uint64_t* sorted, int rows,
                  int count, cudaStream_t stream) {
   const auto starts = row_starts(count);
@@ -59,19 +36,13 @@ cudaError_t scan(void* scratch, std::size_t& bytes, const std::uint64_t* weights
 
 }  // namespace
 
-Select::Select(int max_rows, int vocabulary, int max_keys, cudaStream_t stream)
+Select::Select(int max_rows, int max_keys, cudaStream_t stream)
     : stream_(stream), sorted_(std::size_t(max_rows) * max_keys * sizeof(std::uint64_t)) {
-  std::size_t reducing = 0, sorting = 0, scanning = 0;
+  std::size_t sorting = 0, scanning = 0;
   auto* keys = sorted_.as<std::uint64_t>();
-  check_cuda(reduce(nullptr, reducing, keys, {nullptr, max_rows, vocabulary, vocabulary}, stream), "size of a maximum");
   check_cuda(sort(nullptr, sorting, keys, keys, max_rows, max_keys, stream), "size of a sort");
   check_cuda(scan(nullptr, scanning, keys, keys, max_rows * max_keys, stream), "size of a scan");
-  scratch_ = DeviceMemory(std::max({reducing, sorting, scanning, std::size_t{1}}));
-}
-
-void Select::largest_key(std::uint64_t* best, const LogitRows& logits) {
-  std::size_t bytes = scratch_.bytes();
-  check_cuda(reduce(scratch_.data(), bytes, best, logits, stream_), "largest keys of rows");
+  scratch_ = DeviceMemory(std::max({sorting, scanning, std::size_t{1}}));
 }
 
 void Select::sort_keys(std::uint64_t* keys, int rows, int count) {

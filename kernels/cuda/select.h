@@ -1,22 +1,18 @@
-// Reduction, sorting and scanning of whole rows by CUB (select.cu), and by plain loops in the emulation
+// Sorting and scanning of whole rows by CUB (select.cu), and by plain loops in the emulation
 // (kernels/simt/select_host.cpp): the one place where CUB is called. vocabulary.h builds the ops on them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/memory.h"
-#include "kernels/cuda/rank_key.h"
 
 namespace tandem::TANDEM_GPU {
 
-// Scratch of the calls below for up to `max_rows` rows of `vocabulary` logits and of up to `max_keys` keys. Not
-// thread-safe: one stream.
+// Scratch of the calls below for up to `max_rows` rows of up to `max_keys` keys. Not thread-safe: one stream.
 class Select {
  public:
-  Select(int max_rows, int vocabulary, int max_keys, cudaStream_t stream);
+  Select(int max_rows, int max_keys, cudaStream_t stream);
 
-  // best[r] = the largest key of row r of the logits, or 0 for a row without a usable one.
-  void largest_key(std::uint64_t* best, const LogitRows& logits);
   // Sorts each row of keys [rows, count], largest first.
   void sort_keys(std::uint64_t* keys, int rows, int count);
   // sums[i] = weights[0] + .. + weights[i] modulo 2^64: exact in any order. count: up to max_rows * max_keys.

@@ -46,7 +46,8 @@ class DeviceList {
     if (!fits || values.size() > there_.size() || !std::equal(values.begin(), values.end(), there_.begin())) {
       if (read_in_ == queue.epoch()) queue.flush();
       if (!fits) {
-        capacity_ = std::max<std::size_t>(values.size(), 2 * capacity_);
+        // Addresses are arguments of launches: a pass of a tile has room from the start.
+        capacity_ = std::max({values.size(), 2 * capacity_, kLeast});
         memory_ = DeviceMemory(capacity_ * sizeof(T));
       }
       there_.assign(values.begin(), values.end());
@@ -57,6 +58,7 @@ class DeviceList {
   }
 
  private:
+  static constexpr std::size_t kLeast = 128;
   DeviceMemory memory_;
   std::size_t capacity_ = 0;
   std::vector<T> there_;

@@ -33,6 +33,7 @@ class StepQueue {
   std::uint64_t epoch() const { return epoch_; }
   // Steps that were replayed so far.
   std::uint64_t replays() const { return replays_; }
+  std::size_t graphs() const { return known_.size(); }
 
  private:
   using Bytes = std::vector<std::byte>;
@@ -47,7 +48,7 @@ class StepQueue {
     Graph graph;
   };
   static constexpr std::size_t kAlignment = 16;
-  static constexpr std::size_t kMostGraphs = 64;  // row counts of a session, before and behind a border of splits
+  static constexpr std::size_t kMostGraphs = 64;  // tile counts of target and draft, at some borders of splits
 
   static std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
   static std::uint64_t hash_of(const Bytes& launches);

@@ -8,18 +8,7 @@
 
 namespace tandem::cuda_simt {
 
-Select::Select(int, int, int, cudaStream_t stream) : stream_(stream) {}
-
-void Select::largest_key(std::uint64_t* best, const LogitRows& logits) {
-  simt::enqueue(stream_, [=] {
-    for (int row = 0; row < logits.rows; ++row) {
-      best[row] = 0;
-      for (TokenId token = 0; token < logits.vocabulary; ++token) {
-        best[row] = std::max(best[row], logits.key(row, token));
-      }
-    }
-  });
-}
+Select::Select(int, int, cudaStream_t stream) : stream_(stream) {}
 
 void Select::sort_keys(std::uint64_t* keys, int rows, int count) {
   simt::enqueue(stream_, [=] {

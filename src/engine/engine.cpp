@@ -27,6 +27,11 @@ Engine::Engine(EngineParts parts)
   rows_.resize(kMaxTreeNodes);
   std::iota(rows_.begin(), rows_.end(), 0);
   context_.reserve(cache_.capacity() + kMaxTreeNodes);
+  noise_positions_.reserve(kMaxTreeNodes);
+  picking_ = sampler_.picking();
+  if (!picking_) return;
+  usable_ = sampler_.mask().bits(target_.spec().vocab);
+  picking_->usable = usable_;
 }
 
 int Engine::start(std::span<const TokenId> prompt, std::uint32_t dropped) {
@@ -59,10 +64,11 @@ bool Engine::prefill_chunk() {
   std::iota(positions_.begin(), positions_.end(), cache_.size());
   const int last = rows - 1;
   const bool final_chunk = rows == left;
-  logits_ = target_.forward({context_.tokens().subspan(cache_.size(), rows),
-                             positions_,
-                             {},
-                             final_chunk ? std::span(&last, 1) : std::span<const int>()},
+  logits_ = target_.forward({.tokens = context_.tokens().subspan(cache_.size(), rows),
+                             .positions = positions_,
+                             .ancestors = {},
+                             .logits_rows = final_chunk ? std::span(&last, 1) : std::span<const int>(),
+                             .picking = final_chunk ? picking_for(TokenTree(context_.tokens().back())) : nullptr},
                             cache_);
   return !final_chunk;
 }
@@ -94,6 +100,20 @@ const TokenTree& Engine::propose(int wanted) {
   return drafter_->propose(context_, *policy_);
 }
 
+// What the rule needs of a pass over a tree whose pending token ends the context. Null: the rows themselves.
+const Picking* Engine::picking_for(const TokenTree& tree) {
+  if (!picking_) return nullptr;
+  const bool tokens = sampler_.greedy() || tree.size() == 1 || verifier_->follows_picks();
+  picking_->candidates = tokens ? 0 : sampler_.candidates(target_.spec().vocab);
+  if (!tokens) return picking_->candidates > 0 ? &*picking_ : nullptr;
+  noise_positions_.resize(tree.size());
+  for (int i = 0; i < tree.size(); ++i) {
+    noise_positions_[i] = context_.position() + static_cast<std::uint32_t>(tree.depth(i));
+  }
+  picking_->positions = noise_positions_;
+  return &*picking_;
+}
+
 void Engine::verify_pass(const TokenTree& tree) {
   const double start = clock_.seconds();
   const int rows = tree.size();
@@ -105,7 +125,11 @@ void Engine::verify_pass(const TokenTree& tree) {
     positions_[i] = cache_.size() + tree.depth(i);
     ancestors_[i] = tree.ancestors(i);
   }
-  logits_ = target_.forward({tokens_, positions_, ancestors_, std::span(rows_).first(static_cast<std::size_t>(rows))},
+  logits_ = target_.forward({.tokens = tokens_,
+                             .positions = positions_,
+                             .ancestors = ancestors_,
+                             .logits_rows = std::span(rows_).first(static_cast<std::size_t>(rows)),
+                             .picking = picking_for(tree)},
                             cache_);
   const double seconds = clock_.seconds() - start;
   metrics_.seconds.verify += seconds;

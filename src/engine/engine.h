@@ -1,6 +1,7 @@
 // Prefill and the step loop: propose -> forward -> verify -> keep -> observe.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -86,6 +87,7 @@ class Engine {
   const TokenTree& propose(int wanted);
   int tokens_left(int wanted);
   void verify_pass(const TokenTree& tree);
+  const Picking* picking_for(const TokenTree& tree);
   void record_logprobs();
 
   LanguageModel& target_;
@@ -103,11 +105,14 @@ class Engine {
   Logits logits_;  // of the last pass
   Verdict verdict_;
   std::vector<TokenLogprobs> logprobs_;  // of the tokens committed last
+  std::optional<Picking> picking_;       // of the sampler's draws; nothing: the target's rows have to be looked at
+  std::vector<std::uint32_t> usable_;    // the sampler's mask, as picking_ has it
   // scratch of one pass, sized once
   std::vector<TokenId> tokens_;
   std::vector<Position> positions_;
   std::vector<std::uint64_t> ancestors_;
   std::vector<int> rows_;
+  std::vector<std::uint32_t> noise_positions_;
 };
 
 }  // namespace tandem

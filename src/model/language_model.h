@@ -4,6 +4,7 @@
 #include <span>
 
 #include "src/base/logits.h"
+#include "src/base/picking.h"
 #include "src/model/forward_trace.h"
 #include "src/model/kv_cache.h"
 #include "src/model/model_spec.h"
@@ -16,15 +17,16 @@ struct Batch {
   std::span<const Position> positions;       // one a token
   std::span<const std::uint64_t> ancestors;  // empty: causal; else one a token, at most kMaxTreeNodes tokens
   std::span<const int> logits_rows;          // rows whose logits are wanted, ascending, at most kMaxTreeNodes
+  const Picking* picking = nullptr;          // how a model that can may pick from those rows; positions one each
 };
 
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
 
-  // Logits of the rows asked for, [logits_rows.size(), vocab], valid until the next forward; the cache, one of
-  // make_cache(), grows by all rows. Throws Error(input) when the rows do not fit into the cache or a token id is
-  // outside the embedding. Without a row in the head, a token's logit is -inf.
+  // Logits of the rows asked for, [logits_rows.size(), vocab], valid until the next forward, with or without picks; the
+  // cache, one of make_cache(), grows by all rows. Throws Error(input) when the rows do not fit into the cache or a
+  // token id is outside the embedding. Without a row in the head, a token's logit is -inf.
   virtual Logits forward(const Batch& batch, KvCache& cache) = 0;
 
   // The tokens whose rows a trimmed head kept at load; empty: it has them all.

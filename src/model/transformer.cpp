@@ -33,6 +33,8 @@ Transformer::Transformer(ModelSpec spec, const GgufFile& file, Backend& backend,
   scratch_ = backend_.allocate(floats * max_rows_ * sizeof(float) + 8 * 64);
   logits_ = backend_.allocate(static_cast<std::size_t>(spec_.vocab) * kMaxTreeNodes * sizeof(float));
 
+  if (backend_.device()) device_rows_ = std::make_unique<DeviceRows>(backend_);
+
   const auto& divisors = spec_.ropes_long(max_positions_) ? spec_.rope_long_divisors : spec_.rope_divisors;
   rope_ = make_rope(spec_.rope_base, divisors, spec_.rope_magnitude);
   if (spec_.sliding_rope_base > 0) sliding_rope_ = make_rope(spec_.sliding_rope_base, {}, 1);
@@ -141,6 +143,7 @@ Logits Transformer::forward(const Batch& batch, KvCache& cache) {
   if (spec_.final_soft_cap > 0) backend_.soft_cap(logits, static_cast<float>(spec_.final_soft_cap));
   record("logits", logits);
   if (trimmed_head_) return trimmed_head_->expand(logits, last);
+  if (device_rows_) return device_rows_->hold(logits, batch.picking);
   return {backend_.download(logits), spec_.vocab};
 }
 

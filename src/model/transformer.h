@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "src/model/device_rows.h"
 #include "src/model/language_model.h"
 #include "src/model/trimmed_head.h"
 #include "src/model/weights.h"
@@ -57,6 +58,7 @@ class Transformer final : public LanguageModel {
   std::unique_ptr<TrimmedHead> trimmed_head_;  // null: the head has a row for each token
   std::unique_ptr<Buffer> scratch_;
   std::unique_ptr<Buffer> logits_;
+  std::unique_ptr<DeviceRows> device_rows_;      // null where the host computes
   std::unique_ptr<Buffer> rope_, sliding_rope_;  // of make_rope(); the latter null where all layers share one
   ForwardTrace* trace_ = nullptr;
 };

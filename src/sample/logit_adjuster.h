@@ -23,6 +23,9 @@ class LogitAdjuster {
   // Throws Error(config) for an option outside its range.
   explicit LogitAdjuster(const SamplingOptions& options);
 
+  // Whether any row may have changed logits.
+  bool adjusts() const { return penalises() || !bias_.empty(); }
+
   // Changed logits of one row, ascending in token; `context` is everything before the row's next token. Tokens that
   // `mask` refuses or that lie beyond the row are left out. Valid until the next call.
   std::span<const AdjustedLogit> adjust(std::span<const float> logits, std::span<const TokenId> context,

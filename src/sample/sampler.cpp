@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -133,14 +134,13 @@ bool Sampler::any_usable(std::span<const float> logits, const Context& context) 
 void Sampler::distribution(std::span<const float> logits, const Context& context, Distribution& out) {
   out.clear();
   begin_row(logits, context);
-  const bool limited = !greedy() && options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < logits.size();
-  if (limited) {
+  if (candidates(static_cast<int>(logits.size())) > 0) {
     collect_top_k(logits, out);
     if (out.size() == 0) fail_row(logits, context);
     finish(apply_temperature(out), out);
     return;
   }
-  const Candidate top = best(logits);
+  const Ranked top = best(logits);
   if (top.token < 0) fail_row(logits, context);
   if (greedy()) {
     out.add(top.token, 1.0);
@@ -150,6 +150,30 @@ void Sampler::distribution(std::span<const float> logits, const Context& context
   } else {
     finish(weigh_all(logits, top.weight, out), out);
   }
+}
+
+void Sampler::distribution(const Logits& logits, int row, const Context& context, Distribution& out) {
+  const TokenId picked = logits.pick(row);
+  const std::span<const Candidate> best = logits.best(row);
+  if (picked < 0 && (best.empty() || best.front().token < 0)) return distribution(logits.row(row), context, out);
+  out.clear();
+  if (picked >= 0) return out.add(picked, 1.0);
+  assert(!greedy() && logits.per_row == options_.top_k);
+  ranked_.clear();
+  for (const Candidate& candidate : best) {
+    if (candidate.token >= 0) ranked_.push_back({candidate.logit, candidate.token});
+  }
+  take_ranked(out);
+  finish(apply_temperature(out), out);
+}
+
+std::optional<Picking> Sampler::picking() const {
+  if (constraint_ || adjuster_.adjusts()) return std::nullopt;
+  return Picking{.temperature = options_.temperature,
+                 .top_k = options_.top_k,
+                 .top_p = options_.top_p,
+                 .min_p = options_.min_p,
+                 .noise = noise_};
 }
 
 // What comes after the temperature; `total` is the weight of all tokens that top-p may look at.
@@ -182,9 +206,9 @@ void Sampler::walk(std::span<const float> logits, OnRun&& run, OnAdjusted&& one)
 }
 
 // The best usable logit, its weight -inf and its token -1 when there is none above -inf.
-Sampler::Candidate Sampler::best(std::span<const float> logits) const {
+Sampler::Ranked Sampler::best(std::span<const float> logits) const {
   constexpr std::size_t kChunk = 4096;  // its largest value is looked for first, its place only where that is news
-  Candidate best{-kInfinity, -1};
+  Ranked best{-kInfinity, -1};
   walk(
       logits,
       [&](TokenId begin, std::span<const float> run) {
@@ -257,9 +281,13 @@ void Sampler::collect_top_k(std::span<const float> logits, Distribution& out) {
     if (adjusted.logit > -kInfinity) ranked_.push_back({adjusted.logit, adjusted.token});
   }
   if (ranked_.size() > k) keep_best();
-  std::sort(ranked_.begin(), ranked_.end(), [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
-  reserve(out, k);
-  for (const Candidate& candidate : ranked_) out.add(candidate.token, candidate.weight);
+  take_ranked(out);
+}
+
+void Sampler::take_ranked(Distribution& out) {
+  std::sort(ranked_.begin(), ranked_.end(), [](const Ranked& a, const Ranked& b) { return a.token < b.token; });
+  reserve(out, static_cast<std::size_t>(options_.top_k));
+  for (const Ranked& ranked : ranked_) out.add(ranked.token, ranked.weight);
 }
 
 // Fills `out` with the usable logits above the bar, and with the adjusted ones above -inf.
@@ -357,7 +385,7 @@ void Sampler::apply_top_p(double total, Distribution& out) {
   }
   if (kept == out.size()) return;
   std::sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(kept),
-            [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
+            [](const Ranked& a, const Ranked& b) { return a.token < b.token; });
   out.clear();
   for (std::size_t i = 0; i < kept; ++i) out.add(ranked_[i].token, ranked_[i].weight);
 }

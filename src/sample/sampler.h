@@ -2,10 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "src/base/distribution.h"
+#include "src/base/logits.h"
+#include "src/base/picking.h"
 #include "src/base/random.h"
 #include "src/sample/constraint.h"
 #include "src/sample/context.h"
@@ -30,6 +33,19 @@ class Sampler {
   // are never chosen; a row without any other usable logit is Error(numeric) naming `context.position()` and, with a
   // constraint, what it expected.
   void distribution(std::span<const float> logits, const Context& context, Distribution& out);
+
+  // The same of row `row` of a pass, from no more than its candidates where the pass found them. Where it picked a
+  // token, all mass on that one: it makes no difference to a caller who draws with draw_with_noise() at
+  // `context.position()`, and none at all at temperature 0.
+  void distribution(const Logits& logits, int row, const Context& context, Distribution& out);
+
+  // How a pass may pick what draw_with_noise() would draw, without mask and positions; with candidates set instead,
+  // what distribution() needs of a row. Nothing where rows are constrained or adjusted.
+  std::optional<Picking> picking() const;
+  // How many candidates of a row distribution() needs; 0: the row, or no more than a picked token.
+  int candidates(int vocabulary) const {
+    return !greedy() && options_.top_k > 0 && options_.top_k < vocabulary ? options_.top_k : 0;
+  }
 
   // The best usable tokens after mask, bias and penalties with their logits, best first, ties to the lowest id: fills
   // as many of `out` (not empty) as there are and returns their number, at least 1. Errors as of distribution().
@@ -58,18 +74,19 @@ class Sampler {
   bool greedy() const { return options_.temperature == 0; }
 
  private:
-  struct Candidate {
+  struct Ranked {
     double weight;
     TokenId token;
   };
-  static bool ranks_before(const Candidate& a, const Candidate& b) {
+  static bool ranks_before(const Ranked& a, const Ranked& b) {
     return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
   }
 
   // The stages of the chain work on `out`: its probabilities are logits until the temperature is applied, then weights
   // relative to the largest, and sum to 1 at the end.
-  Candidate best(std::span<const float> logits) const;
+  Ranked best(std::span<const float> logits) const;
   void collect_top_k(std::span<const float> logits, Distribution& out);
+  void take_ranked(Distribution& out);
   void collect_above(std::span<const float> logits, float bar, Distribution& out) const;
   double apply_temperature(Distribution& out) const;
   double weigh_all(std::span<const float> logits, double top, Distribution& out) const;
@@ -92,7 +109,7 @@ class Sampler {
   LogitAdjuster adjuster_;
   std::span<const TokenRun> usable_;         // of the row at hand
   std::span<const AdjustedLogit> adjusted_;  // of the row at hand
-  std::vector<Candidate> ranked_;            // scratch of top-k and top-p
+  std::vector<Ranked> ranked_;               // scratch of top-k and top-p
 };
 
 }  // namespace tandem

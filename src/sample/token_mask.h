@@ -23,6 +23,8 @@ class TokenMask {
   explicit TokenMask(std::vector<TokenRun> runs) : runs_(std::move(runs)) {}
   // For an id >= 0. Binary search.
   bool allows(TokenId id) const;
+  // Of ids 0 .. count - 1: bit i % 32 of word i / 32 is set where i is usable.
+  std::vector<std::uint32_t> bits(int count) const;
   // The usable ids, ascending, as few runs as there can be.
   std::span<const TokenRun> runs() const { return runs_; }
 

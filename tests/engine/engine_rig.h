@@ -68,9 +68,11 @@ class Rig {
         foreign_draft_(foreign_options(backend, kv), backend, threads),
         kv_type_(kv.value_or(target_.backend->preferred_kv_type())) {}
 
-  // Tests share models that differ in nothing.
+  // Tests share models that differ in nothing. They are never destroyed: at exit the emulation of a device would be
+  // gone before the memory that they have of it.
   static Rig& shared(const std::string& backend = "reference", int threads = 1, std::optional<KvType> kv = {}) {
-    static std::map<std::tuple<std::string, int, std::optional<KvType>>, std::unique_ptr<Rig>> rigs;
+    using Rigs = std::map<std::tuple<std::string, int, std::optional<KvType>>, std::unique_ptr<Rig>>;
+    static Rigs& rigs = *new Rigs;
     std::unique_ptr<Rig>& rig = rigs[{backend, threads, kv}];
     if (!rig) rig = std::make_unique<Rig>(backend, threads, kv);
     return *rig;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "src/base/error.h"
 #include "tests/model/tiny_model.h"
@@ -102,6 +103,35 @@ TEST_P(GpuModel, NodesOfATreeHaveTheBitsOfTheirPathsRunTokenByToken) {
   for (int layer = 0; layer < tiny_->model.spec().layers; ++layer) {
     EXPECT_EQ(tree_cache.snapshot(layer), path_cache.snapshot(layer)) << "layer " << layer;
   }
+}
+
+TEST_P(GpuModel, PassesOfATileOfRowsReplayOneGraph) {
+  const std::vector<TokenId> prompt{7, 40, 3, 99, 12, 64, 3, 8, 71};
+  const std::vector<TokenId> chain{20, 33, 5, 6, 80, 90, 17, 28, 39, 50, 2, 9, 61, 44, 13, 70};
+  KvCache held = cache(*tiny_);
+  feed(tiny_->model, held, prompt);
+  const int base = held.size();
+  const auto pass = [&](int rows) {
+    TokenTree tree(chain[0]);
+    for (int i = 1; i < rows; ++i)
+      tree.add(i - 1, chain[static_cast<std::size_t>(i)], ChildKind::deterministic, DraftSource::other);
+    const Logits logits = feed(tiny_->model, held, tree);
+    std::vector<float> values;
+    for (int i = 0; i < rows; ++i) values.insert(values.end(), logits.row(i).begin(), logits.row(i).end());
+    held.keep_path(base, {});
+    return values;
+  };
+  const std::vector<float> whole = pass(16);
+  const DeviceCounts before = tiny_->backend->counts();
+  const std::vector<int> passes{1, 2, 16, 1, 7};
+  for (const int rows : passes) {
+    const std::vector<float> part = pass(rows);
+    ASSERT_EQ(std::memcmp(part.data(), whole.data(), part.size() * sizeof(float)), 0) << rows << " rows";
+  }
+  const DeviceCounts after = tiny_->backend->counts();
+  EXPECT_EQ(after.graphs - before.graphs, 1u);
+  EXPECT_EQ(after.steps - before.steps, passes.size());
+  EXPECT_GE(after.replays - before.replays, passes.size() - 1);  // the first may be the first without a pause
 }
 
 TEST_P(GpuModel, ARestoredCacheIsTheSaved) {

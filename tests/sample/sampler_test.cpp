@@ -248,6 +248,51 @@ TEST(Sampler, RefusesOptionsOutsideTheirRange) {
   }
 }
 
+// A pass that picked says which token, and nothing else of the row is looked at.
+TEST(Sampler, APickedRowHasAllItsMassOnThePick) {
+  Sampler sampler({}, Noise{}, {});
+  const std::vector<float> rows{1, 2, 3, 9, 2, 1};
+  const std::vector<TokenId> picks{2, -1};
+  Distribution p;
+  sampler.distribution({.data = rows, .vocab = 3, .picks = picks}, 0, Context{}, p);
+  EXPECT_THAT(p.tokens, ElementsAre(2));
+  EXPECT_THAT(p.probabilities, ElementsAre(1.0));
+  sampler.distribution({.data = rows, .vocab = 3, .picks = picks}, 1, Context{}, p);
+  Distribution whole;
+  sampler.distribution(std::span(rows).subspan(3), Context{}, whole);
+  EXPECT_EQ(p.tokens, whole.tokens);
+  EXPECT_EQ(p.probabilities, whole.probabilities);
+}
+
+TEST(Sampler, LeavesPickingToAPassOnlyWhereRowsStayAsTheyAre) {
+  const SamplingOptions options{0.5, 7, 0.9, 0.1};
+  const std::optional<Picking> picking = Sampler(options, Noise{3, 4}, {}).picking();
+  ASSERT_TRUE(picking);
+  EXPECT_EQ(picking->temperature, 0.5);
+  EXPECT_EQ(picking->top_k, 7);
+  EXPECT_EQ(picking->top_p, 0.9);
+  EXPECT_EQ(picking->min_p, 0.1);
+  EXPECT_EQ(picking->noise.seed, 3u);
+  EXPECT_EQ(picking->noise.stream, 4u);
+  SamplingOptions biased = options, repeated = options, present = options, frequent = options, neutral = options;
+  biased.logit_bias = {{1, 0.5}};
+  repeated.repetition_penalty = 1.1;
+  present.presence_penalty = 0.1;
+  frequent.frequency_penalty = 0.1;
+  neutral.logit_bias = {{1, 0.0}};
+  for (const SamplingOptions& adjusting : {biased, repeated, present, frequent}) {
+    EXPECT_FALSE(Sampler(adjusting, Noise{}, {}).picking());
+  }
+  EXPECT_TRUE(Sampler(neutral, Noise{}, {}).picking());
+}
+
+TEST(TokenMask, HasABitForEachUsableId) {
+  std::vector<bool> usable(70, true);
+  usable[0] = usable[33] = usable[69] = false;
+  EXPECT_THAT(TokenMask(usable).bits(100), ElementsAre(0xfffffffeu, 0xfffffffdu, 0x1fu, 0u));
+  EXPECT_THAT(TokenMask().bits(33), ElementsAre(0xffffffffu, 1u));
+}
+
 TEST(Sampler, AllocatesNothingOnceWarm) {
   const std::vector<float> peaked = random_logits(20000, 1, 4), flat = random_logits(20000, 2, 0.01);
   for (const SamplingOptions& options :

@@ -13,8 +13,8 @@ class StepQueueTest : public DeviceTest {
  protected:
   // One step on rows of 40 values: x *= factor, y += x.
   void queue_step(StepQueue& queue, const DeviceArray<float>& x, const DeviceArray<float>& y, float factor) {
-    queue.add(&TANDEM_GPU::scale, Rows{x.data(), 1, 40, 40}, factor);
-    queue.add(&TANDEM_GPU::add, Rows{y.data(), 1, 40, 40}, Rows{x.data(), 1, 40, 40});
+    queue.add(&TANDEM_GPU::scale, Rows{x.data(), 1, 40, 40}, factor, RowCount{});
+    queue.add(&TANDEM_GPU::add, Rows{y.data(), 1, 40, 40}, Rows{x.data(), 1, 40, 40}, RowCount{});
   }
 };
 
@@ -68,9 +68,9 @@ TEST_F(StepQueueTest, OldStepsAreForgotten) {
     for (int kind = 0; kind < 70; ++kind) {
       for (int repeat = 0; repeat < 2; ++repeat) {
         const DeviceArray<float> fresh(std::vector<float>(40, 1));
-        queue.add(&TANDEM_GPU::scale, Rows{x.data(), 1, 40, 40}, 1.f + static_cast<float>(kind));
-        queue.add(&TANDEM_GPU::scale, Rows{x.data(), 1, 40, 40}, 0.f);
-        queue.add(&TANDEM_GPU::add, Rows{x.data(), 1, 40, 40}, Rows{fresh.data(), 1, 40, 40});
+        queue.add(&TANDEM_GPU::scale, Rows{x.data(), 1, 40, 40}, 1.f + static_cast<float>(kind), RowCount{});
+        queue.add(&TANDEM_GPU::scale, Rows{x.data(), 1, 40, 40}, 0.f, RowCount{});
+        queue.add(&TANDEM_GPU::add, Rows{x.data(), 1, 40, 40}, Rows{fresh.data(), 1, 40, 40}, RowCount{});
         queue.flush();
         stream().synchronize();
         ASSERT_EQ(x.read(), std::vector<float>(40, 1)) << kind;

@@ -80,7 +80,7 @@ std::vector<std::vector<float>> awkward_rows(int vocabulary) {
 using Vocabulary = DeviceTest;
 
 TEST_F(Vocabulary, ArgmaxIsTheFirstOfTheRanking) {
-  for (const int vocabulary : {1, 2, 31, 33, 1000}) {
+  for (const int vocabulary : {1, 2, 31, 33, 1000, 9000}) {
     const DeviceLogits logits(awkward_rows(vocabulary));
     const int rows = static_cast<int>(logits.rows.size());
     VocabularyOps ops(rows, vocabulary, false, stream().get());
@@ -150,7 +150,7 @@ TEST_F(Vocabulary, MaskedTokensAreNeverChosen) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       ops.draw(best.data(), logits.view(bits.data()), params, {seed, 0}, positions.data());
       stream().synchronize();
-      for (const TokenId id : best.read()) EXPECT_TRUE(usable[id / 32] >> id % 32 & 1) << id;
+      for (const TokenId id : best.read()) ASSERT_TRUE(id >= 0 && (usable[id / 32] >> id % 32 & 1)) << id;
     }
   }
 }
@@ -194,6 +194,7 @@ TEST_F(Vocabulary, DrawsAreThoseOfTheHost) {
                                     {2.0, 0, 0.999, 0.001},
                                     {1.0, 0, 1, 0.05},
                                     {1.0, 0, 1e-9}};
+  int draws = 0, left_to_the_host = 0;
   for (const int vocabulary : {3, 300, 5000}) {
     std::vector<std::vector<float>> rows;
     std::vector<std::uint32_t> positions;
@@ -208,11 +209,63 @@ TEST_F(Vocabulary, DrawsAreThoseOfTheHost) {
       for (const Noise& noise : {Noise{1, 0}, Noise{0xfeedfacecafebeef, 3}}) {
         const auto ids = device_draw(logits, params, noise, positions, stream());
         for (std::size_t r = 0; r < rows.size(); ++r) {
+          ++draws;
+          if (ids[r] == kUndecided) {
+            ++left_to_the_host;
+            continue;
+          }
           EXPECT_EQ(ids[r], host_draw(rows[r], params, noise, positions[r]))
               << "row " << r << " of " << vocabulary << ", temperature " << params.temperature << " top_k "
               << params.top_k << " top_p " << params.top_p << " min_p " << params.min_p;
         }
       }
+    }
+  }
+  EXPECT_LE(left_to_the_host, draws / 20);  // top-p cuts between two infinities
+}
+
+// Candidates whose order roundings could change are named, and only those: a little further apart they are decided.
+TEST_F(Vocabulary, NearlyEqualArrivalsAreLeftToTheHost) {
+  const Noise noise{3, 0};
+  const auto wait = [&](std::uint32_t position, TokenId token) {
+    return -std::log(uniform_from_word(noise.token_words(position, token)[token & 3]));
+  };
+  std::uint32_t position = 0;  // at which the second of two tokens needs hardly another logit to arrive with the first
+  while (std::abs(std::log(wait(position, 1) / wait(position, 0))) > 1e-5) ++position;
+  const float level = static_cast<float>(std::log(wait(position, 1) / wait(position, 0)));
+  const DeviceLogits logits({{0.f, level}, {0.f, level + 1e-9f}, {0.f, level - 1e-9f}});
+  for (const DrawParams& params : {DrawParams{1.0}, DrawParams{1.0, 2}}) {
+    const auto ids = device_draw(logits, params, noise, {position, position, position}, stream());
+    EXPECT_EQ(ids[0], kUndecided);
+    for (int r : {1, 2}) EXPECT_EQ(ids[r], host_draw(logits.rows[r], params, noise, position));
+    EXPECT_EQ(ids[1], 1);
+    EXPECT_EQ(ids[2], 0);
+  }
+}
+
+TEST_F(Vocabulary, CutsThatRoundingsDecideAreLeftToTheHost) {
+  const std::vector<float> halving{0, std::log(0.5f), std::log(0.25f), -9};
+  const double second = std::exp(double{halving[1]}), third = std::exp(double{halving[2]});
+  const double total = 1 + second + third;
+  const DeviceLogits logits({halving});
+  // What is left open, and what a little more or less decides.
+  const std::vector<std::pair<DrawParams, bool>> cases{
+      {{1, 0, 1, second}, true},
+      {{1, 0, 1, second * (1 + 1e-9)}, false},
+      {{1, 0, 1, second * (1 - 1e-9)}, false},
+      {{1, 3, 1, third}, true},
+      {{1, 3, 1, third * (1 + 1e-9)}, false},
+      {{1, 3, (1 + second) / total}, true},
+      {{1, 3, (1 + second) / total * (1 + 1e-9)}, false},
+      {{1, 3, (1 + second) / total * (1 - 1e-9)}, false},
+      {{1e16, 3, 0.5}, true},  // all weights are about equal: their order is not that of the logits
+      {{1e16, 3, 1}, false},
+      {{1, 3, 0}, false}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const TokenId id = device_draw(logits, cases[i].first, {4, 0}, {9}, stream())[0];
+    EXPECT_EQ(id == kUndecided, cases[i].second) << "case " << i;
+    if (!cases[i].second) {
+      EXPECT_EQ(id, host_draw(halving, cases[i].first, {4, 0}, 9)) << "case " << i;
     }
   }
 }
