@@ -115,12 +115,14 @@ __device__ inline void attend(Softmax& state, const AttentionCall& call, const f
   state.total = state.total * keep + warp_sum(weight);  // its exchanges order the weights before they are read
   __syncwarp();
   TANDEM_UNROLL
-  for (int n = 0; n < kLaneElements; ++n) {
-    const int i = lane + kWarpLanes * n;
-    if (i >= head_dim) break;
-    float sum = state.values[n] * keep;
-    for (int place = first; place < end; ++place) sum = fmaf(weights[place], value(place, i), sum);
-    state.values[n] = sum;
+  for (int n = 0; n < kLaneElements; ++n) state.values[n] *= keep;
+  for (int place = first; place < end; ++place) {
+    const float by = weights[place];
+    TANDEM_UNROLL
+    for (int n = 0; n < kLaneElements; ++n) {
+      const int i = lane + kWarpLanes * n;
+      if (i < head_dim) state.values[n] = fmaf(by, value(place, i), state.values[n]);
+    }
   }
   __syncwarp();  // all have read the weights
   state.top = top;

@@ -95,7 +95,7 @@ __device__ inline void choose_digit(Choice* choice, const int* histogram, int wa
 }
 
 // keys [rows, k] = the k largest of each row in any order; behind the last usable one 0.
-__global__ void select_kernel(std::uint64_t* keys, LogitRows logits, int k) {
+__global__ void __launch_bounds__(kSelectThreads) select_kernel(std::uint64_t* keys, LogitRows logits, int k) {
   STATIC_SHARED(int, histogram, kDigits);
   STATIC_SHARED(Choice, choice, 1);
   STATIC_SHARED(int, taken, 1);
