@@ -104,6 +104,7 @@ __device__ inline void attend(Softmax& state, const AttentionCall& call, const f
   if (visible) {
     float4 sums{};
     float dot = 0;
+    TANDEM_UNROLL_BY(2)
     for (int i = 0; i < head_dim; i += 4) dot = dot_four(*reinterpret_cast<const float4*>(query + i), key(i), sums);
     score = dot * call.params.scale;
     if (call.params.soft_cap > 0) score = capped(score, call.params.soft_cap);
@@ -116,6 +117,7 @@ __device__ inline void attend(Softmax& state, const AttentionCall& call, const f
   __syncwarp();
   TANDEM_UNROLL
   for (int n = 0; n < kLaneElements; ++n) state.values[n] *= keep;
+  TANDEM_UNROLL_BY(2)
   for (int place = first; place < end; ++place) {
     const float by = weights[place];
     TANDEM_UNROLL
@@ -251,7 +253,7 @@ __device__ inline float* partial_of(const AttentionCall& call, int split, int in
 }
 
 template <KvType T>
-__global__ void __launch_bounds__(kThreads) attention_kernel(AttentionCall call) {
+__global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionCall call) {
   DYNAMIC_SHARED(unsigned char, memory);
   BlockAttention<T> block(call, memory);
   Softmax all[kWarpQueries];
