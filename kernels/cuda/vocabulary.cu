@@ -176,7 +176,7 @@ __global__ void weigh_kernel(std::uint64_t* weights, const std::uint64_t* keys, 
   if (i >= rows * count) return;
   const float best = logit_of_key(keys[i / count * count]);
   weights[i] =
-      keys[i] == 0 ? 0 : static_cast<std::uint64_t>(weight_of(logit_of_key(keys[i]), best, rate) * kWeightUnits + 0.5);
+      keys[i] == 0 ? 0 : static_cast<std::uint64_t>(rint(weight_of(logit_of_key(keys[i]), best, rate) * kWeightUnits));
 }
 
 // sums: of the weights of all rows laid end to end; what they add up to in front of a row cancels, modulo 2^64.

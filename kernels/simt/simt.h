@@ -17,6 +17,7 @@
 #include "kernels/simt/stream.h"
 
 // NOLINTBEGIN(bugprone-macro-parentheses, bugprone-reserved-identifier, readability-identifier-naming): CUDA's
+// NOLINTBEGIN(bugprone-sizeof-expression): arguments of kernels may be pointers
 #undef __global__
 #undef __device__
 #undef __host__
@@ -161,4 +162,5 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
 }
 
 }  // namespace tandem::TANDEM_GPU
+// NOLINTEND(bugprone-sizeof-expression)
 // NOLINTEND(bugprone-macro-parentheses, bugprone-reserved-identifier, readability-identifier-naming)
