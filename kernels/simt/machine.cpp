@@ -144,9 +144,9 @@ void Machine::run_block() {
 void Machine::give_up() {
   giving_up_ = true;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    if (threads_[i]->state == State::done) continue;
     running_ = static_cast<int>(i);
-    threads_[i]->fiber.resume();
+    if (threads_[i]->state != State::done) threads_[i]->fiber.resume();
+    threads_[i]->fiber.forget_frames();
   }
   running_ = -1;
 }
