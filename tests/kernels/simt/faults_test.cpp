@@ -53,6 +53,7 @@ TEST(SimtFaults, ABarrierThatNotAllReachIsReportedWithItsPlace) {
 }
 
 __global__ void two_barriers_kernel() {
+  // NOLINTNEXTLINE(bugprone-branch-clone): the fault is that they are two
   if (threadIdx.x < 32)
     __syncthreads();
   else
