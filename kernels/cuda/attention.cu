@@ -263,8 +263,12 @@ __device__ inline float* partial_of(const AttentionCall& call, int split, int in
   return call.partial + (static_cast<std::size_t>(split) * call.queries.rows * heads + index) * (head_dim + 2);
 }
 
+// On a multiprocessor at least; where 128 registers a thread are too few (q8_0 in large heads), one.
 template <KvType T, int kElements>
-__global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionCall call) {
+[[maybe_unused]] constexpr int kBlocks = (T == KvType::q8_0 && kElements == kMostElements) ? 1 : 2;
+
+template <KvType T, int kElements>
+__global__ void __launch_bounds__(kThreads, kBlocks<T, kElements>) attention_kernel(AttentionCall call) {
   constexpr int kOfWarp = kWarpQueries<kElements>;
   DYNAMIC_SHARED(unsigned char, memory);
   BlockAttention<T, kElements> block(call, memory);
