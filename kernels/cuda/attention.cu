@@ -1,11 +1,12 @@
 // Attention of a pass's rows over the cache and each other, masked by a tree, in fixed splits of 256 keys.
 //
 // Threads: a block of 8 warps for a split, a key/value head and 16 of its queries (a row's heads side by side), two a
-// warp. The block goes through chunks of 32 places: it brings their keys and values to shared memory as floats, then
-// each warp scores a query against them (a lane a key) and adds up weighted values (a lane every 32nd element). Places
-// of a tree differ from row to row, so in chunks that reach into the pass a warp reads its own row's path instead: the
-// ancestors in order, as many as the row has. Chunks and splits count places on the row's own path, the sums of a split
-// depend on nothing else and splits are merged in order: a row's bits are those of the row alone on its path.
+// warp; with heads beyond 128 elements, whose sums fill twice the registers, 8 queries, one a warp. The block goes
+// through chunks of 32 places: it brings their keys and values to shared memory as floats, then each warp scores a
+// query against them (a lane a key) and adds up weighted values (a lane every 32nd element). Places of a tree differ
+// from row to row, so in chunks that reach into the pass a warp reads its own row's path instead: the ancestors in
+// order, as many as the row has. Chunks and splits count places on the row's own path, the sums of a split depend on
+// nothing else and splits are merged in order: a row's bits are those of the row alone on its path.
 //
 // Bytes a row: 4 head_dim a key of an f16 cache, for up to 16 queries at once, so a row of 6 heads a key/value head
 // reads each key once and 8 rows three times (the L2 has it then). A split writes head_dim + 2 floats a query.
@@ -25,15 +26,20 @@ namespace tandem::TANDEM_GPU {
 namespace {
 
 constexpr int kWarps = 8, kThreads = kWarps * kWarpLanes;
-constexpr int kWarpQueries = 2, kQueries = kWarps * kWarpQueries;
 constexpr int kChunk = kWarpLanes;  // places
-constexpr int kLaneElements = kMaxHeadDim / kWarpLanes;
+// kElements: of a head that a lane sums, 4 for heads of up to 128 and 8 for larger ones.
+constexpr int kMostElements = kMaxHeadDim / kWarpLanes;
+template <int kElements>
+constexpr int kWarpQueries = kElements > kMostElements / 2 ? 1 : 2;
+template <int kElements>
+constexpr int kQueries = kWarps* kWarpQueries<kElements>;
 
 // Softmax so far: the largest score, the sum of weights and the weighted sum of values (Milakov & Gimelshein 2018).
+template <int kElements>
 struct Softmax {
   float top = -INFINITY, total = 0;
-  float values[kLaneElements] = {};  // elements lane, lane + 32, ...
-  bool empty = true;                 // the same in all lanes
+  float values[kElements] = {};  // elements lane, lane + 32, ...
+  bool empty = true;             // the same in all lanes
 
   // Another part of the keys, which come behind.
   __device__ void merge(const Softmax& later) {
@@ -46,7 +52,7 @@ struct Softmax {
     const float mine = std::exp(top - new_top), theirs = std::exp(later.top - new_top);
     total = total * mine + later.total * theirs;
     TANDEM_UNROLL
-    for (int i = 0; i < kLaneElements; ++i) values[i] = values[i] * mine + later.values[i] * theirs;
+    for (int i = 0; i < kElements; ++i) values[i] = values[i] * mine + later.values[i] * theirs;
     top = new_top;
   }
 };
@@ -68,9 +74,10 @@ __device__ inline int nth_bit(std::uint64_t bits, int n) {
   return __ffsll(static_cast<long long>(bits)) - 1;
 }
 
+template <int kElements>
 struct Shared {
   float *keys, *values;  // [kChunk, stride]
-  float* queries;        // [kQueries, head_dim]
+  float* queries;        // [kQueries<kElements>, head_dim]
   float* weights;        // [kWarps, kChunk]
   std::size_t* slots;    // [kWarps, kChunk] offsets of a row's own places
   int stride;
@@ -80,11 +87,11 @@ struct Shared {
     keys = reinterpret_cast<float*>(slots + kWarps * kChunk);
     values = keys + kChunk * stride;
     queries = values + kChunk * stride;
-    weights = queries + kQueries * head_dim;
+    weights = queries + kQueries<kElements> * head_dim;
   }
   static constexpr std::size_t bytes(int head_dim) {
     return sizeof(std::size_t) * kWarps * kChunk +
-           sizeof(float) * (2 * kChunk * (head_dim + 4) + kQueries * head_dim + kWarps * kChunk);
+           sizeof(float) * (2 * kChunk * (head_dim + 4) + kQueries<kElements> * head_dim + kWarps * kChunk);
   }
 };
 
@@ -95,15 +102,16 @@ __device__ inline float dot_four(float4 a, float4 b, float4& sums) {
 
 // One query against the places of a chunk that it sees, [first, end) within the chunk. key(i): elements i .. i + 3 of
 // this lane's key; value(place, i): element i of any.
-template <typename Key, typename Value>
-__device__ inline void attend(Softmax& state, const AttentionCall& call, const float* query, float* weights, int first,
-                              int end, const Key& key, const Value& value) {
+template <int kElements, typename Key, typename Value>
+__device__ inline void attend(Softmax<kElements>& state, const AttentionCall& call, const float* query, float* weights,
+                              int first, int end, const Key& key, const Value& value) {
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes), head_dim = call.layer.head_dim;
   const bool visible = lane >= first && lane < end;
   float score = -INFINITY;
   if (visible) {
     float4 sums{};
     float dot = 0;
+    TANDEM_UNROLL_BY(2)
     for (int i = 0; i < head_dim; i += 4) dot = dot_four(*reinterpret_cast<const float4*>(query + i), key(i), sums);
     score = dot * call.params.scale;
     if (call.params.soft_cap > 0) score = capped(score, call.params.soft_cap);
@@ -115,12 +123,15 @@ __device__ inline void attend(Softmax& state, const AttentionCall& call, const f
   state.total = state.total * keep + warp_sum(weight);  // its exchanges order the weights before they are read
   __syncwarp();
   TANDEM_UNROLL
-  for (int n = 0; n < kLaneElements; ++n) {
-    const int i = lane + kWarpLanes * n;
-    if (i >= head_dim) break;
-    float sum = state.values[n] * keep;
-    for (int place = first; place < end; ++place) sum = fmaf(weights[place], value(place, i), sum);
-    state.values[n] = sum;
+  for (int n = 0; n < kElements; ++n) state.values[n] *= keep;
+  TANDEM_UNROLL_BY(2)
+  for (int place = first; place < end; ++place) {
+    const float by = weights[place];
+    TANDEM_UNROLL
+    for (int n = 0; n < kElements; ++n) {
+      const int i = lane + kWarpLanes * n;
+      if (i < head_dim) state.values[n] = fmaf(by, value(place, i), state.values[n]);
+    }
   }
   __syncwarp();  // all have read the weights
   state.top = top;
@@ -128,8 +139,8 @@ __device__ inline void attend(Softmax& state, const AttentionCall& call, const f
 }
 
 // Brings places [first, end) of the chunk that starts there to shared memory.
-template <KvType T>
-__device__ inline void stage(const Shared& shared, const KvLayer& layer, int kv_head, int first, int end) {
+template <KvType T, int kElements>
+__device__ inline void stage(const Shared<kElements>& shared, const KvLayer& layer, int kv_head, int first, int end) {
   const int fours = layer.head_dim / 4;
   for (int item = static_cast<int>(threadIdx.x); item < (end - first) * fours; item += kThreads) {
     const int place = item / fours, i = item % fours * 4;
@@ -145,23 +156,26 @@ struct Query {
   bool exists;
 };
 
-template <KvType T>
+template <KvType T, int kElements>
 class BlockAttention {
  public:
+  static constexpr int kOfWarp = kWarpQueries<kElements>, kOfBlock = kQueries<kElements>;
+  using State = Softmax<kElements>;
+
   __device__ BlockAttention(const AttentionCall& call, unsigned char* memory)
       : call_(call), shared_(memory, call.layer.head_dim), base_(*call.base) {
     const int heads = call.queries.cols / call.layer.head_dim, group = heads / call.layer.kv_heads;
     kv_head_ = static_cast<int>(blockIdx.y);
-    const int first = static_cast<int>(blockIdx.z) * kQueries, count = call.count.of(call.queries.rows) * group;
-    for (int n = 0; n < kWarpQueries; ++n) {
-      const int number = first + kWarpQueries * static_cast<int>(threadIdx.x / kWarpLanes) + n;
+    const int first = static_cast<int>(blockIdx.z) * kOfBlock, count = call.count.of(call.queries.rows) * group;
+    for (int n = 0; n < kOfWarp; ++n) {
+      const int number = first + kOfWarp * static_cast<int>(threadIdx.x / kWarpLanes) + n;
       Query& query = queries_[n];
       query.exists = number < count;
       query.row = query.exists ? number / group : 0;
       query.index = query.row * heads + kv_head_ * group + number % group;
       query.span = span_of(call, query.row);
     }
-    const int last = first + kQueries < count ? first + kQueries : count;
+    const int last = first + kOfBlock < count ? first + kOfBlock : count;
     reach_ = span_of(call, first / group);
     for (int row = first / group; row <= (last - 1) / group; ++row) {
       const Span span = span_of(call, row);
@@ -170,7 +184,7 @@ class BlockAttention {
     load_queries(first, last, group);
   }
 
-  __device__ void run_split(int split, Softmax (&states)[kWarpQueries]) {
+  __device__ void run_split(int split, State (&states)[kOfWarp]) {
     for (int chunk = split * kSplit; chunk < (split + 1) * kSplit; chunk += kChunk) {
       if (chunk + kChunk <= reach_.first || chunk >= reach_.end) continue;
       const bool shared = call_.ancestors == nullptr || chunk + kChunk <= base_;
@@ -180,7 +194,7 @@ class BlockAttention {
         __syncthreads();
       }
       TANDEM_UNROLL
-      for (int n = 0; n < kWarpQueries; ++n) {
+      for (int n = 0; n < kOfWarp; ++n) {
         const Query& query = queries_[n];
         const int first = query.span.first > chunk ? query.span.first - chunk : 0,
                   end = query.span.end < chunk + kChunk ? query.span.end - chunk : kChunk;
@@ -202,18 +216,18 @@ class BlockAttention {
     __syncthreads();
   }
   __device__ const float* query_values(int n) const {
-    return shared_.queries + (kWarpQueries * static_cast<int>(threadIdx.x / kWarpLanes) + n) * call_.layer.head_dim;
+    return shared_.queries + (kOfWarp * static_cast<int>(threadIdx.x / kWarpLanes) + n) * call_.layer.head_dim;
   }
   __device__ float* weights() const { return shared_.weights + threadIdx.x / kWarpLanes * kChunk; }
 
-  __device__ void attend_shared(Softmax& state, int n, int first, int end) const {
+  __device__ void attend_shared(State& state, int n, int first, int end) const {
     const float* own = shared_.keys + static_cast<int>(threadIdx.x % kWarpLanes) * shared_.stride;
     attend(
         state, call_, query_values(n), weights(), first, end,
         [&](int i) { return *reinterpret_cast<const float4*>(own + i); },
         [&](int place, int i) { return shared_.values[place * shared_.stride + i]; });
   }
-  __device__ void attend_path(Softmax& state, int n, int chunk, int first, int end) const {
+  __device__ void attend_path(State& state, int n, int chunk, int first, int end) const {
     const int lane = static_cast<int>(threadIdx.x % kWarpLanes), step = chunk + lane - base_;
     std::size_t* const slots = shared_.slots + threadIdx.x / kWarpLanes * kChunk;
     const int place =
@@ -227,17 +241,18 @@ class BlockAttention {
   }
 
   const AttentionCall& call_;
-  Shared shared_;
+  Shared<kElements> shared_;
   int base_, kv_head_;
-  Query queries_[kWarpQueries];
+  Query queries_[kOfWarp];
   Span reach_;  // of all queries of the block
 };
 
-__device__ inline void write_result(const AttentionCall& call, const Softmax& state, int index) {
+template <int kElements>
+__device__ inline void write_result(const AttentionCall& call, const Softmax<kElements>& state, int index) {
   const int head_dim = call.layer.head_dim, heads = call.queries.cols / head_dim;
   float* const to = call.out.row(index / heads) + index % heads * head_dim;
   TANDEM_UNROLL
-  for (int n = 0; n < kLaneElements; ++n) {
+  for (int n = 0; n < kElements; ++n) {
     const int i = static_cast<int>(threadIdx.x % kWarpLanes) + kWarpLanes * n;
     if (i < head_dim) to[i] = state.values[n] / state.total;
   }
@@ -248,24 +263,29 @@ __device__ inline float* partial_of(const AttentionCall& call, int split, int in
   return call.partial + (static_cast<std::size_t>(split) * call.queries.rows * heads + index) * (head_dim + 2);
 }
 
-template <KvType T>
-__global__ void __launch_bounds__(kThreads) attention_kernel(AttentionCall call) {
+// On a multiprocessor at least; where 128 registers a thread are too few (q8_0 in large heads), one.
+template <KvType T, int kElements>
+[[maybe_unused]] constexpr int kBlocks = (T == KvType::q8_0 && kElements == kMostElements) ? 1 : 2;
+
+template <KvType T, int kElements>
+__global__ void __launch_bounds__(kThreads, kBlocks<T, kElements>) attention_kernel(AttentionCall call) {
+  constexpr int kOfWarp = kWarpQueries<kElements>;
   DYNAMIC_SHARED(unsigned char, memory);
   const int group = call.queries.cols / call.layer.head_dim / call.layer.kv_heads;
-  if (static_cast<int>(blockIdx.z) * kQueries >= call.count.of(call.queries.rows) * group) return;
-  BlockAttention<T> block(call, memory);
-  Softmax all[kWarpQueries];
+  if (static_cast<int>(blockIdx.z) * kQueries<kElements> >= call.count.of(call.queries.rows) * group) return;
+  BlockAttention<T, kElements> block(call, memory);
+  Softmax<kElements> all[kOfWarp];
   const int first = call.partial != nullptr ? static_cast<int>(blockIdx.x) : 0,
             end = call.partial != nullptr ? first + 1 : call.splits;
   for (int split = first; split < end; ++split) {
-    Softmax part[kWarpQueries];
+    Softmax<kElements> part[kOfWarp];
     block.run_split(call.first_split + split, part);
     TANDEM_UNROLL
-    for (int n = 0; n < kWarpQueries; ++n) all[n].merge(part[n]);
+    for (int n = 0; n < kOfWarp; ++n) all[n].merge(part[n]);
   }
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes);
   TANDEM_UNROLL
-  for (int n = 0; n < kWarpQueries; ++n) {
+  for (int n = 0; n < kOfWarp; ++n) {
     if (!block.query(n).exists) continue;
     if (call.partial == nullptr) {
       write_result(call, all[n], block.query(n).index);
@@ -277,7 +297,7 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionCall call)
       to[1] = all[n].empty ? -1.f : all[n].total;  // a sum of weights is never negative
     }
     TANDEM_UNROLL
-    for (int k = 0; k < kLaneElements; ++k) {
+    for (int k = 0; k < kElements; ++k) {
       if (lane + kWarpLanes * k < call.layer.head_dim) to[2 + lane + kWarpLanes * k] = all[n].values[k];
     }
   }
@@ -288,15 +308,15 @@ __global__ void merge_splits_kernel(AttentionCall call) {
   const int index = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarpLanes),
             lane = static_cast<int>(threadIdx.x % kWarpLanes), heads = call.queries.cols / call.layer.head_dim;
   if (index >= call.count.of(call.queries.rows) * heads) return;
-  Softmax all;
+  Softmax<kMostElements> all;
   for (int split = 0; split < call.splits; ++split) {
     const float* const from = partial_of(call, split, index);
-    Softmax part;
+    Softmax<kMostElements> part;
     part.top = from[0];
     part.total = from[1];
     part.empty = part.total == -1.f;
     TANDEM_UNROLL
-    for (int k = 0; k < kLaneElements; ++k) {
+    for (int k = 0; k < kMostElements; ++k) {
       if (lane + kWarpLanes * k < call.layer.head_dim) part.values[k] = from[2 + lane + kWarpLanes * k];
     }
     all.merge(part);
@@ -304,16 +324,24 @@ __global__ void merge_splits_kernel(AttentionCall call) {
   write_result(call, all, index);
 }
 
-template <KvType T>
-void launch_attention(const AttentionCall& call, cudaStream_t stream) {
+template <KvType T, int kElements>
+void launch_elements(const AttentionCall& call, cudaStream_t stream) {
   const int heads = call.queries.cols / call.layer.head_dim, group = heads / call.layer.kv_heads;
   const dim3 grid(call.partial != nullptr ? call.splits : 1, call.layer.kv_heads,
-                  (call.queries.rows * group + kQueries - 1) / kQueries);
-  launch(attention_kernel<T>, grid, dim3(kThreads), Shared::bytes(call.layer.head_dim), stream, call);
+                  (call.queries.rows * group + kQueries<kElements> - 1) / kQueries<kElements>);
+  launch(attention_kernel<T, kElements>, grid, dim3(kThreads), Shared<kElements>::bytes(call.layer.head_dim), stream,
+         call);
   if (call.partial != nullptr) {
     const int queries = call.queries.rows * heads;
     launch(merge_splits_kernel, dim3((queries + kWarps - 1) / kWarps), dim3(kThreads), 0, stream, call);
   }
+}
+
+template <KvType T>
+void launch_attention(const AttentionCall& call, cudaStream_t stream) {
+  constexpr int kFew = kMostElements / 2;
+  call.layer.head_dim <= kFew* kWarpLanes ? launch_elements<T, kFew>(call, stream)
+                                          : launch_elements<T, kMostElements>(call, stream);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ void load_tiles(CudaWeight& weight, const WeightSource& source, ThreadPool& pool
     });
     copy_to_device(weight.memory.data() + start * weight.tile_bytes, host.data(), count * weight.tile_bytes,
                    stream.get());
+    stream.synchronize();  // the next panel takes the same memory
   }
 }
 
@@ -50,6 +51,7 @@ std::unique_ptr<CudaWeight> load_weight(const WeightSource& source, WeightUse us
     decode_blocks(source.format, source.data, values);
     weight->memory = DeviceMemory(values.size() * sizeof(float));
     copy_to_device(weight->memory.data(), values.data(), values.size() * sizeof(float), stream.get());
+    stream.synchronize();
   } else {
     load_tiles(*weight, source, pool, stream);
   }

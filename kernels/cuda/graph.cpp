@@ -25,6 +25,7 @@ Graph Graph::record(const Stream& stream, const std::function<void()>& queue_wor
   } catch (...) {
     cudaStreamEndCapture(stream.get(), &recorded);
     if (recorded != nullptr) cudaGraphDestroy(recorded);
+    cudaGetLastError();  // of a recording that the failure has ended already
     throw;
   }
   check_cuda(cudaStreamEndCapture(stream.get(), &recorded), "recording of a step");

@@ -81,7 +81,7 @@ __device__ inline void read_pair(RawCodes<F> (&raw)[2], const std::uint8_t* tile
 }
 
 template <Format F, int kRowTiles>
-__global__ void __launch_bounds__(kMmaThreads) matmul_codes_kernel(MatmulCall call) {
+__global__ void __launch_bounds__(kMmaThreads, 2) matmul_codes_kernel(MatmulCall call) {
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes), g = lane / 4, t = lane % 4,
             warp = static_cast<int>(threadIdx.x / kWarpLanes);
   const int eights = (call.count.of(call.rows) + 7) / 8, pairs = call.acts.blocks / 2;

@@ -29,7 +29,7 @@ __device__ inline Split split(float value) {
 }
 
 template <Format F, int kRowTiles>
-__global__ void __launch_bounds__(kMmaThreads) matmul_floats_kernel(MatmulCall call) {
+__global__ void __launch_bounds__(kMmaThreads, 2) matmul_floats_kernel(MatmulCall call) {
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes), g = lane / 4, t = lane % 4,
             warp = static_cast<int>(threadIdx.x / kWarpLanes);
   const int rows = call.count.of(call.rows), eights = (rows + 7) / 8, runs = (call.cols + kRun - 1) / kRun;

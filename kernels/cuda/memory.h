@@ -81,8 +81,8 @@ class Stream {
 // Waits for all work queued on a stream so far. Throws Error(device) for any that failed.
 void synchronize(cudaStream_t stream);
 
-// Queued copies. Bytes in pageable host memory may be reused when copy_to_device() returns; pinned ones when the copy
-// is done. What copy_to_host() writes is there after Stream::synchronize(). copy_within(): no overlap.
+// Queued copies. Host memory, pinned or not, lives and keeps its content until Stream::synchronize(): devices that
+// share the host's page tables need not stage it. copy_within(): no overlap.
 void copy_to_device(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 void copy_to_host(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 void copy_within(void* to, const void* from, std::size_t bytes, cudaStream_t stream);

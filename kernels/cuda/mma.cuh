@@ -1,5 +1,5 @@
 // Products of matrix fragments by a whole warp: tensor cores on sm_80 and later, and a portable twin with the same
-// operands and results for the emulation (and, with TANDEM_PORTABLE_MMA, for a device).
+// operands and results for the emulation.
 //
 // Lane l = 4 g + t. A [16, k] holds rows g and g + 8, B [k, 8] column g, the sums C [16, 8] rows g and g + 8 of columns
 // 2 t and 2 t + 1: {(g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)} (PTX ISA, "Matrix Fragments for mma").
@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/launch.h"
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(TANDEM_PORTABLE_MMA)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define TANDEM_TENSOR_CORES 1
 #endif
 

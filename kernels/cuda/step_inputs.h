@@ -17,10 +17,13 @@ class Staging {
   explicit Staging(const Stream& stream) : stream_(stream), memory_(kBytes) {}
 
   void copy(void* to, const void* from, std::size_t bytes) {
-    if (bytes > kBytes) return copy_to_device(to, from, bytes, stream_.get());
     if (used_ + bytes > kBytes) {
       stream_.synchronize();
       drained();
+    }
+    if (bytes > kBytes) {
+      copy_to_device(to, from, bytes, stream_.get());
+      return stream_.synchronize();
     }
     std::memcpy(memory_.data() + used_, from, bytes);
     copy_to_device(to, memory_.data() + used_, bytes, stream_.get());

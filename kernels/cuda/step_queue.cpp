@@ -34,7 +34,10 @@ void StepQueue::remember(std::uint64_t hash, const Bytes& launches) {
     return;
   }
   seen_once_.erase(seen);
-  if (known_.size() == kMostGraphs) known_.erase(std::ranges::min_element(known_, {}, &Known::last_use));
+  if (known_.size() == kMostGraphs) {
+    stream_.synchronize();  // the one that goes may be running
+    known_.erase(std::ranges::min_element(known_, {}, &Known::last_use));
+  }
   known_.push_back({hash, epoch_, launches, Graph::record(stream_, [this, launches] { run(launches); })});
 }
 

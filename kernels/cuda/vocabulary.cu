@@ -125,7 +125,7 @@ __device__ inline void choose_digit(Choice* choice, const int* histogram, int wa
 }
 
 // keys [rows, k] = the k largest of each row in any order; behind the last usable one 0.
-__global__ void select_kernel(std::uint64_t* keys, LogitRows logits, int k) {
+__global__ void __launch_bounds__(kSelectThreads) select_kernel(std::uint64_t* keys, LogitRows logits, int k) {
   STATIC_SHARED(int, histogram, kDigits);
   STATIC_SHARED(Choice, choice, 1);
   STATIC_SHARED(int, taken, 1);
@@ -246,7 +246,7 @@ __global__ void weigh_kernel(std::uint64_t* weights, const std::uint64_t* keys, 
   if (i >= there.of(rows) * count) return;
   const float best = logit_of_key(keys[i / count * count]);
   weights[i] =
-      keys[i] == 0 ? 0 : static_cast<std::uint64_t>(weight_of(logit_of_key(keys[i]), best, rate) * kWeightUnits + 0.5);
+      keys[i] == 0 ? 0 : static_cast<std::uint64_t>(rint(weight_of(logit_of_key(keys[i]), best, rate) * kWeightUnits));
 }
 
 // Where top-p cuts a row of sorted candidates, in units of weights. `edge`: what the sums here and on the host, and the

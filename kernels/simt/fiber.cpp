@@ -44,11 +44,12 @@ Fiber::~Fiber() {
 }
 
 void Fiber::start(void (*entry)(void*), void* argument) {
-  unpoison(stack_, kStackBytes);  // of frames that were left by an exception
   entry_ = entry;
   argument_ = argument;
   context_ = context::make_fcontext(top_, static_cast<std::size_t>(top_ - stack_), Jump::first);
 }
+
+void Fiber::forget_frames() { unpoison(stack_, kStackBytes); }
 
 void Fiber::enter(void* from, Fiber* fiber) {
   finish_switch(nullptr, &fiber->caller_stack_, &fiber->caller_stack_bytes_);

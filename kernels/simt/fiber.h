@@ -14,6 +14,8 @@ class Fiber {
 
   // The next resume() enters `entry(argument)`, which must not throw. The fiber must not be suspended.
   void start(void (*entry)(void*), void* argument);
+  // To be called when an exception has ended the entry's calls: AddressSanitizer still knows of their frames.
+  void forget_frames();
   // Runs the fiber until it suspends or its entry returns.
   void resume();
   // Called on the fiber: back to the caller of resume().

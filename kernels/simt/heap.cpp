@@ -86,8 +86,9 @@ std::size_t Heap::set_total_bytes(std::size_t bytes) {
   return std::exchange(total_, std::max(bytes, used_));
 }
 
+// Never destroyed: static objects may free their memory after any other.
 Heap& heap() {
-  static Heap instance;
+  static Heap& instance = *new Heap;
   return instance;
 }
 

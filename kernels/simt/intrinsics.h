@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): the names are CUDA's
+// NOLINTBEGIN(bugprone-macro-parentheses, bugprone-reserved-identifier, readability-identifier-naming): CUDA's
 // The overloads of device code, so that mixed arguments convert as they do there.
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
@@ -107,4 +107,4 @@ inline int atomicSub(int* address, int value) { return atomicAdd(address, -value
 inline unsigned atomicSub(unsigned* address, unsigned value) { return atomicAdd(address, 0u - value); }
 float atomicAdd(float* address, float value) = delete;
 double atomicAdd(double* address, double value) = delete;
-// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
+// NOLINTEND(bugprone-macro-parentheses, bugprone-reserved-identifier, readability-identifier-naming)

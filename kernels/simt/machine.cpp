@@ -20,13 +20,9 @@ uint3 index_in(const dim3& size, std::size_t i) {
           static_cast<unsigned>(i / size.x / size.y)};
 }
 
-bool same_place(const std::source_location& a, const std::source_location& b) {
-  return a.line() == b.line() && a.column() == b.column();
-}
-
-std::string text_of(const std::source_location& where) {
-  const std::string_view file = where.file_name();
-  return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), where.line());
+std::string text_of(const Place& where) {
+  const std::string_view file = where.file;
+  return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), where.line);
 }
 
 }  // namespace
@@ -108,8 +104,8 @@ void Machine::prepare_threads(const Launch& launch) {
   }
 }
 
-void Machine::thread_entry(void* self) {
-  Machine& machine = *static_cast<Machine*>(self);
+void Machine::thread_entry(void* of) {
+  Machine& machine = *static_cast<Machine*>(of);
   try {
     if (!machine.giving_up_) machine.launch_->call(machine.launch_->self);
   } catch (const Unwind&) {
@@ -148,9 +144,9 @@ void Machine::run_block() {
 void Machine::give_up() {
   giving_up_ = true;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    if (threads_[i]->state == State::done) continue;
     running_ = static_cast<int>(i);
-    threads_[i]->fiber.resume();
+    if (threads_[i]->state != State::done) threads_[i]->fiber.resume();
+    threads_[i]->fiber.forget_frames();
   }
   running_ = -1;
 }
@@ -240,7 +236,7 @@ bool Machine::release_warp(int warp) {
     for (unsigned others = participants & waiting; others != 0 && complete_here; others &= others - 1) {
       const WarpCall& other = *calls[std::countr_zero(others)];
       complete_here = other.mask == calls[lane]->mask && other.primitive == calls[lane]->primitive &&
-                      same_place(other.where, calls[lane]->where);
+                      other.where == calls[lane]->where;
     }
     rest &= ~(participants | 1u << lane);
     if (!complete_here) continue;
@@ -263,7 +259,7 @@ bool Machine::release_block() {
   for (const Thread* thread : threads_) {
     if (thread->state == State::done) continue;
     if (thread->state != State::at_block) return false;
-    if (first != nullptr && !same_place(first->where, thread->where)) return false;
+    if (first != nullptr && first->where != thread->where) return false;
     first = thread;
   }
   for (Thread* thread : threads_) {
@@ -272,7 +268,7 @@ bool Machine::release_block() {
   return first != nullptr;
 }
 
-void Machine::wait_for_block(std::source_location where) {
+void Machine::wait_for_block(Place where) {
   Thread& thread = *threads_[running_];
   thread.state = State::at_block;
   thread.where = where;

@@ -8,7 +8,6 @@
 #include <exception>
 #include <memory>
 #include <random>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "kernels/simt/fault.h"
 #include "kernels/simt/fiber.h"
 #include "kernels/simt/heap.h"
+#include "kernels/simt/place.h"
 #include "kernels/simt/shared_memory.h"
 #include "kernels/simt/warp.h"
 
@@ -70,7 +70,7 @@ class Machine {
   std::uint64_t seed() const { return seed_; }
 
   // For kernel threads only.
-  void wait_for_block(std::source_location where);
+  void wait_for_block(Place where);
   // Returns what the primitive gives to this lane, once all lanes of its mask have called it.
   std::uint64_t wait_for_warp(const WarpCall& call);
   std::byte* dynamic_shared() { return shared_.dynamic(); }
@@ -86,7 +86,7 @@ class Machine {
     Fiber fiber;
     uint3 index{};
     State state = State::done;
-    std::source_location where;  // of its barrier
+    Place where;  // of its barrier
     WarpCall call;
   };
   struct Unwind {};  // thrown in the threads of a block that is given up
@@ -106,7 +106,7 @@ class Machine {
   bool all_done() const;
   std::string describe_wait() const;
   [[noreturn]] void report_stuck() const;
-  static void thread_entry(void* machine);
+  static void thread_entry(void* of);
 
   Order order_ = Order::forward;
   std::uint64_t seed_ = 1;

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <vector>
 
 #include "kernels/cuda/memory.h"
 #include "kernels/simt/heap.h"
@@ -69,24 +68,19 @@ void synchronize(cudaStream_t stream) {
   queue->finish();
 }
 
-// Pageable memory is read now and need not live on; a graph would read it at each replay, so that it must be pinned.
+// Host memory is read as late as a device may read it. A graph does so at each replay, from pinned memory only.
 void copy_to_device(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   check_device_range(to, bytes, "copy to the device");
   if (bytes == 0) return;
-  if (simt::is_pinned(from, bytes)) {
-    simt::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
-    return;
-  }
-  refuse_while_recording("a copy from pageable memory");
-  const auto* first = static_cast<const std::byte*>(from);
-  simt::enqueue(stream, [to, staged = std::vector<std::byte>(first, first + bytes)] {
-    std::memcpy(to, staged.data(), staged.size());
-  });
+  if (!simt::is_pinned(from, bytes)) refuse_while_recording("a copy from pageable memory");
+  simt::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 
 void copy_to_host(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   check_device_range(from, bytes, "copy from the device");
-  if (bytes > 0) simt::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  if (bytes == 0) return;
+  if (!simt::is_pinned(to, bytes)) refuse_while_recording("a copy to pageable memory");
+  simt::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 
 void copy_within(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
@@ -97,6 +91,10 @@ void copy_within(void* to, const void* from, std::size_t bytes, cudaStream_t str
 
 void copy_rows_to_host(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t row_bytes,
                        std::size_t rows, cudaStream_t stream) {
+  if (rows > 0 && (row_bytes > to_pitch || row_bytes > from_pitch)) {
+    fail(ErrorKind::device, "cuda-simt: copy of rows: {} bytes a row do not fit pitches of {} and {}", row_bytes,
+         to_pitch, from_pitch);
+  }
   for (std::size_t row = 0; row < rows; ++row) {
     copy_to_host(static_cast<std::byte*>(to) + row * to_pitch, static_cast<const std::byte*>(from) + row * from_pitch,
                  row_bytes, stream);

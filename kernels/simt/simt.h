@@ -7,16 +7,17 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <source_location>
 #include <tuple>
 #include <type_traits>
 
 #include "kernels/cuda/platform.h"
 #include "kernels/simt/intrinsics.h"
 #include "kernels/simt/machine.h"
+#include "kernels/simt/place.h"
 #include "kernels/simt/stream.h"
 
-// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): the names are CUDA's
+// NOLINTBEGIN(bugprone-macro-parentheses, bugprone-reserved-identifier, readability-identifier-naming): CUDA's
+// NOLINTBEGIN(bugprone-sizeof-expression): arguments of kernels may be pointers
 #undef __global__
 #undef __device__
 #undef __host__
@@ -47,7 +48,7 @@
 namespace tandem::simt {
 
 template <typename T>
-T exchange(Primitive primitive, unsigned mask, T value, int operand, int width, std::source_location where) {
+T exchange(Primitive primitive, unsigned mask, T value, int operand, int width, Place where) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a warp primitive moves at most 8 bytes");
   WarpCall call{primitive, mask, 0, operand, width, where};
   std::memcpy(&call.value, &value, sizeof(T));
@@ -57,78 +58,83 @@ T exchange(Primitive primitive, unsigned mask, T value, int operand, int width, 
   return std::bit_cast<T>(bytes);
 }
 
-inline unsigned vote(Primitive primitive, unsigned mask, std::uint64_t value, std::source_location where) {
+template <typename T>
+Argument argument_of(const T& value) {
+  return {&value, sizeof(T), std::is_pointer_v<T>};
+}
+
+inline unsigned vote(Primitive primitive, unsigned mask, std::uint64_t value, Place where) {
   return static_cast<unsigned>(machine().wait_for_warp({primitive, mask, value, 0, 32, where}));
 }
 
 }  // namespace tandem::simt
 
-using SimtPlace = std::source_location;
+using SimtPlace = tandem::simt::Place;
 
-inline void __syncthreads(SimtPlace where = SimtPlace::current()) { tandem::simt::machine().wait_for_block(where); }
-inline void __syncwarp(unsigned mask = 0xffffffffu, SimtPlace where = SimtPlace::current()) {
+inline void __syncthreads(SimtPlace where = SimtPlace::of_call()) { tandem::simt::machine().wait_for_block(where); }
+inline void __syncwarp(unsigned mask = 0xffffffffu, SimtPlace where = SimtPlace::of_call()) {
   tandem::simt::vote(tandem::simt::Primitive::sync, mask, 0, where);
 }
 template <typename T>
-T __shfl_sync(unsigned mask, T value, int lane, int width = 32, SimtPlace where = SimtPlace::current()) {
+T __shfl_sync(unsigned mask, T value, int lane, int width = 32, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::exchange(tandem::simt::Primitive::shuffle, mask, value, lane, width, where);
 }
 template <typename T>
-T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, SimtPlace where = SimtPlace::current()) {
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::exchange(tandem::simt::Primitive::shuffle_up, mask, value, static_cast<int>(delta), width,
                                 where);
 }
 template <typename T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, SimtPlace where = SimtPlace::current()) {
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::exchange(tandem::simt::Primitive::shuffle_down, mask, value, static_cast<int>(delta), width,
                                 where);
 }
 template <typename T>
-T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, SimtPlace where = SimtPlace::current()) {
+T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::exchange(tandem::simt::Primitive::shuffle_xor, mask, value, bits, width, where);
 }
-inline unsigned __ballot_sync(unsigned mask, int predicate, SimtPlace where = SimtPlace::current()) {
+inline unsigned __ballot_sync(unsigned mask, int predicate, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::vote(tandem::simt::Primitive::ballot, mask, predicate != 0, where);
 }
-inline int __any_sync(unsigned mask, int predicate, SimtPlace where = SimtPlace::current()) {
+inline int __any_sync(unsigned mask, int predicate, SimtPlace where = SimtPlace::of_call()) {
   return static_cast<int>(tandem::simt::vote(tandem::simt::Primitive::any, mask, predicate != 0, where));
 }
-inline int __all_sync(unsigned mask, int predicate, SimtPlace where = SimtPlace::current()) {
+inline int __all_sync(unsigned mask, int predicate, SimtPlace where = SimtPlace::of_call()) {
   return static_cast<int>(tandem::simt::vote(tandem::simt::Primitive::all, mask, predicate != 0, where));
 }
 template <typename T>
-unsigned __match_any_sync(unsigned mask, T value, SimtPlace where = SimtPlace::current()) {
+unsigned __match_any_sync(unsigned mask, T value, SimtPlace where = SimtPlace::of_call()) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
   return tandem::simt::vote(tandem::simt::Primitive::match_any, mask, bits, where);
 }
-inline unsigned __reduce_add_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::current()) {
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::vote(tandem::simt::Primitive::add, mask, value, where);
 }
-inline int __reduce_add_sync(unsigned mask, int value, SimtPlace where = SimtPlace::current()) {
+inline int __reduce_add_sync(unsigned mask, int value, SimtPlace where = SimtPlace::of_call()) {
   return static_cast<int>(__reduce_add_sync(mask, static_cast<unsigned>(value), where));
 }
-inline unsigned __reduce_min_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::current()) {
+inline unsigned __reduce_min_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::vote(tandem::simt::Primitive::minimum, mask, value, where);
 }
-inline int __reduce_min_sync(unsigned mask, int value, SimtPlace where = SimtPlace::current()) {
+inline int __reduce_min_sync(unsigned mask, int value, SimtPlace where = SimtPlace::of_call()) {
   return static_cast<int>(
       tandem::simt::vote(tandem::simt::Primitive::minimum_signed, mask, static_cast<unsigned>(value), where));
 }
-inline unsigned __reduce_max_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::current()) {
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::vote(tandem::simt::Primitive::maximum, mask, value, where);
 }
-inline int __reduce_max_sync(unsigned mask, int value, SimtPlace where = SimtPlace::current()) {
+inline int __reduce_max_sync(unsigned mask, int value, SimtPlace where = SimtPlace::of_call()) {
   return static_cast<int>(
       tandem::simt::vote(tandem::simt::Primitive::maximum_signed, mask, static_cast<unsigned>(value), where));
 }
-inline unsigned __reduce_and_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::current()) {
+inline unsigned __reduce_and_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::vote(tandem::simt::Primitive::bits_and, mask, value, where);
 }
-inline unsigned __reduce_or_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::current()) {
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::vote(tandem::simt::Primitive::bits_or, mask, value, where);
 }
-inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::current()) {
+inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, SimtPlace where = SimtPlace::of_call()) {
   return tandem::simt::vote(tandem::simt::Primitive::bits_xor, mask, value, where);
 }
 
@@ -144,8 +150,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   const auto with_launch = [=](auto&& use) {
     const auto views = std::apply(
         [](const auto&... value) {
-          return std::array<simt::Argument, sizeof...(Parameters)>{
-              simt::Argument{&value, sizeof value, std::is_pointer_v<std::remove_cvref_t<decltype(value)>>}...};
+          return std::array<simt::Argument, sizeof...(Parameters)>{simt::argument_of(value)...};
         },
         values);
     const auto call = [&] { std::apply(kernel, values); };
@@ -157,4 +162,5 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
 }
 
 }  // namespace tandem::TANDEM_GPU
-// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
+// NOLINTEND(bugprone-sizeof-expression)
+// NOLINTEND(bugprone-macro-parentheses, bugprone-reserved-identifier, readability-identifier-naming)

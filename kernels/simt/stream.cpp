@@ -17,8 +17,9 @@ struct Device {
   std::exception_ptr failure;  // of work that something finished which could not report it
 };
 
+// Never destroyed, as heap().
 Device& device() {
-  static Device instance;
+  static Device& instance = *new Device;
   return instance;
 }
 

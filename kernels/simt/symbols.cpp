@@ -49,6 +49,7 @@ std::map<const void*, std::string> read_symbols() {
     for (const auto& symbol : read_at<ElfW(Sym)>(file, section.sh_offset, section.sh_size / sizeof(ElfW(Sym)))) {
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_value == 0 || symbol.st_name >= names.size()) continue;
       const char* name = names.data() + symbol.st_name;
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the file has numbers
       symbols.emplace(reinterpret_cast<const void*>(load_offset() + symbol.st_value),
                       std::string(name, strnlen(name, names.size() - symbol.st_name)));
     }

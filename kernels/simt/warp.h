@@ -2,8 +2,9 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <source_location>
 #include <span>
+
+#include "kernels/simt/place.h"
 
 namespace tandem::simt {
 
@@ -36,7 +37,7 @@ struct WarpCall {
   std::uint64_t value = 0;
   int operand = 0;  // source lane, distance or xor mask of a shuffle
   int width = 32;   // segment of a shuffle
-  std::source_location where;
+  Place where;
   std::uint64_t result = 0;
 };
 

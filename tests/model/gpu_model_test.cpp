@@ -91,6 +91,7 @@ TEST_P(GpuModel, NodesOfATreeHaveTheBitsOfTheirPathsRunTokenByToken) {
   const TokenTree tree = random_tree(random, 5, 19);  // more than one tile of rows
   const Logits logits = feed(tiny_->model, tree_cache, tree);
   std::vector<std::vector<float>> rows;
+  rows.reserve(static_cast<std::size_t>(tree.size()));
   for (int node = 0; node < tree.size(); ++node) rows.emplace_back(logits.row(node).begin(), logits.row(node).end());
   const std::vector<int> path = path_to(tree, tree.size() - 1);
   for (const int node : path) {

@@ -1,11 +1,14 @@
 // Products of a prefill chunk against sums in double.
 #include "kernels/cuda/gemm.h"
 
+#include <gmock/gmock.h>
+
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <random>
 
+#include "src/base/error.h"
 #include "src/base/half.h"
 #include "tests/kernels/gpu/device_array.h"
 
@@ -78,6 +81,20 @@ TEST_F(GemmTest, IsWithinTheRoundingOfItsSum) {
     }
   }
 }
+
+#ifndef TANDEM_SIMT
+// cuBLAS is opened at run time: it is found where the toolkit has it, with the functions that are called. This needs no
+// device; where there is none, that is what is missing.
+TEST(CublasTest, IsFoundWithItsFunctions) {
+  std::string why;
+  try {
+    const Gemm gemm(nullptr);
+  } catch (const Error& error) {
+    EXPECT_FALSE(device_present(why)) << error.what();
+    EXPECT_THAT(error.what(), testing::HasSubstr("cudaMalloc"));
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace tandem::test

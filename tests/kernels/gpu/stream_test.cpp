@@ -1,8 +1,9 @@
 // Streams, pinned memory and graphs.
-#include <array>
-#include <cstring>
+#include <algorithm>
 
 #include "kernels/cuda/graph.h"
+#include "kernels/cuda/pointwise.h"
+#include "kernels/cuda/step_inputs.h"
 #include "src/base/error.h"
 #include "tests/kernels/gpu/device_array.h"
 
@@ -13,15 +14,26 @@ using namespace TANDEM_GPU;
 
 using StreamTest = DeviceTest;
 
-TEST_F(StreamTest, PageableBytesMayBeReusedOnceTheyAreQueued) {
-  const DeviceMemory device(64);
-  std::array<char, 64> bytes, back{};
-  bytes.fill('a');
-  copy_to_device(device.data(), bytes.data(), bytes.size(), stream().get());
-  bytes.fill('b');
-  copy_to_host(back.data(), device.data(), back.size(), stream().get());
+TEST_F(StreamTest, AnAllocationThatFailsIsNotReportedAgainByALaterCall) {
+  EXPECT_THROW(DeviceMemory(std::size_t{1} << 60), Error);
+  const DeviceArray<float> x(std::vector<float>(40, 2));
+  EXPECT_NO_THROW(scale(Rows{x.data(), 1, 40, 40}, 3, stream().get()));
   stream().synchronize();
-  for (const char c : back) EXPECT_EQ(c, 'a');
+  EXPECT_EQ(x.read(), std::vector<float>(40, 6));
+}
+
+// Also those that are more than the staging memory holds.
+TEST_F(StreamTest, StagedBytesMayBeReusedAtOnce) {
+  Staging staging(stream());
+  for (const std::size_t bytes : {4, 1000, 200 << 10, 100 << 10, 300 << 10, 8}) {
+    const DeviceMemory device(bytes);
+    std::vector<std::uint8_t> values(bytes, 1), back(bytes, 0);
+    staging.copy(device.data(), values.data(), bytes);
+    std::ranges::fill(values, std::uint8_t{2});
+    copy_to_host(back.data(), device.data(), bytes, stream().get());
+    stream().synchronize();
+    EXPECT_EQ(back, std::vector<std::uint8_t>(bytes, 1)) << bytes;
+  }
 }
 
 TEST_F(StreamTest, RowsOfAnyPitchComeBack) {

@@ -53,6 +53,7 @@ TEST(SimtFaults, ABarrierThatNotAllReachIsReportedWithItsPlace) {
 }
 
 __global__ void two_barriers_kernel() {
+  // NOLINTNEXTLINE(bugprone-branch-clone): the fault is that they are two
   if (threadIdx.x < 32)
     __syncthreads();
   else
@@ -269,6 +270,8 @@ TEST(SimtMemory, CopiesStayWithinOneAllocation) {
   EXPECT_THROW(copy_to_host(host, a.data() + 8, 9, nullptr), Error);
   EXPECT_THROW(copy_within(a.data(), b.data() + 1, 16, nullptr), Error);
   EXPECT_THROW(copy_within(host, b.data(), 16, nullptr), Error);
+  EXPECT_THROW(copy_rows_to_host(host, 8, a.data(), 4, 8, 2, nullptr), Error);
+  EXPECT_THROW(copy_rows_to_host(host, 4, a.data(), 8, 8, 2, nullptr), Error);
   EXPECT_THROW(fill(a.data(), 0, 17, nullptr), Error);
   copy_to_device(a.data(), host, 16, nullptr);
 }
@@ -284,17 +287,19 @@ TEST(SimtStream, WorkIsDoneWhenSomethingWaitsForIt) {
   EXPECT_EQ(value, 0);
 }
 
-TEST(SimtStream, PinnedMemoryIsReadWhenTheCopyIsDone) {
+TEST(SimtStream, HostMemoryIsReadWhenTheCopyIsDone) {
   const DeviceMemory memory(4);
   const PinnedMemory pinned(4);
   const Stream stream;
-  *pinned.as<int>() = 1;
-  copy_to_device(memory.data(), pinned.data(), 4, stream.get());
-  *pinned.as<int>() = 2;
-  int value = 0;
-  copy_to_host(&value, memory.data(), 4, stream.get());
-  stream.synchronize();
-  EXPECT_EQ(value, 2);
+  int pageable = 0, value = 0;
+  for (int* from : {pinned.as<int>(), &pageable}) {
+    *from = 1;
+    copy_to_device(memory.data(), from, 4, stream.get());
+    *from = 2;
+    copy_to_host(&value, memory.data(), 4, stream.get());
+    stream.synchronize();
+    EXPECT_EQ(value, 2);
+  }
 }
 
 TEST(SimtStream, AFaultOfAKernelIsThrownByWhatWaitsForIt) {
@@ -313,6 +318,7 @@ TEST(SimtStream, ARecordingTakesNeitherPageableCopiesNorAllocationsNorWaits) {
   const Stream stream;
   int value = 0;
   EXPECT_THROW(Graph::record(stream, [&] { copy_to_device(memory.data(), &value, 4, stream.get()); }), Error);
+  EXPECT_THROW(Graph::record(stream, [&] { copy_to_host(&value, memory.data(), 4, stream.get()); }), Error);
   EXPECT_THROW(Graph::record(stream, [] { const DeviceMemory more(4); }), Error);
   EXPECT_THROW(Graph::record(stream, [&] { stream.synchronize(); }), Error);
 }
