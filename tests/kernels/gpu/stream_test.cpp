@@ -17,7 +17,7 @@ using StreamTest = DeviceTest;
 TEST_F(StreamTest, AnAllocationThatFailsIsNotReportedAgainByALaterCall) {
   EXPECT_THROW(DeviceMemory(std::size_t{1} << 60), Error);
   const DeviceArray<float> x(std::vector<float>(40, 2));
-  EXPECT_NO_THROW(scale(Rows{x.data(), 1, 40, 40}, 3, stream().get()));
+  EXPECT_NO_THROW(scale(Rows{x.data(), 1, 40, 40}, 3, RowCount{}, stream().get()));
   stream().synchronize();
   EXPECT_EQ(x.read(), std::vector<float>(40, 6));
 }
