@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ostream>
 
 #include "src/base/error.h"
 #include "tests/model/tiny_model.h"
@@ -18,6 +19,7 @@ struct Case {
   KvType kv;
   double noise;  // largest difference of a logit from the reference's, over the spread of the row
 };
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
 // Inputs of products with codes are rounded to int8, so such logits differ by about 2^-8 of the row's spread for each
 // product in a row; floats of both agree to a few roundings, except for the f16 cache.
