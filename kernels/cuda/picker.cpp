@@ -1,13 +1,12 @@
 #include "kernels/cuda/picker.h"
 
-#include <type_traits>
+#include <tuple>
 
 #include "kernels/cuda/matmul.h"
 
 namespace tandem::TANDEM_GPU {
 namespace {
 
-// Without gaps: arguments of a launch are compared byte by byte.
 struct PickCall {
   VocabularyOps* ops;
   TokenId* ids;
@@ -18,11 +17,13 @@ struct PickCall {
   std::uint64_t seed;
   int top_k;
   std::uint32_t noise_stream;
-  std::int64_t candidates;
+  int candidates;
 };
+constexpr auto members(Either<PickCall> auto& c) {
+  return std::tie(c.ops, c.ids, c.values, c.logits, c.positions, c.temperature, c.top_p, c.min_p, c.seed, c.top_k,
+                  c.noise_stream, c.candidates);
+}
 constexpr std::size_t kMostCandidates = std::size_t{kMaxPassRows} * VocabularyOps::kMaxTopK;
-static_assert(std::has_unique_object_representations_v<LogitRows>);
-static_assert(sizeof(PickCall) == sizeof(LogitRows) + 4 * sizeof(void*) + 3 * sizeof(double) + 24);
 
 // Whether noise decides.
 bool draws(const Picking& picking) { return picking.candidates == 0 && picking.temperature > 0; }
@@ -30,7 +31,7 @@ bool draws(const Picking& picking) { return picking.candidates == 0 && picking.t
 // On the stream that the ops were made for.
 void run(const PickCall& call, cudaStream_t) {
   if (call.candidates > 0) {
-    return call.ops->top_k(call.ids, call.values, call.logits, static_cast<int>(call.candidates));
+    return call.ops->top_k(call.ids, call.values, call.logits, call.candidates);
   }
   if (call.temperature == 0) return call.ops->argmax(call.ids, call.logits);
   call.ops->draw(call.ids, call.logits, {call.temperature, call.top_k, call.top_p, call.min_p},

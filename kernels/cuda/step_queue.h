@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cuda/graph.h"
+#include "kernels/cuda/without_gaps.h"
 
 namespace tandem::TANDEM_GPU {
 
@@ -70,14 +71,15 @@ void StepQueue::add(void (*op)(Parameters...), Arguments... arguments) {
   using Kept = std::tuple<void (*)(Parameters...), Arguments...>;
   static_assert(alignof(Kept) <= kAlignment);
   const std::size_t at = waiting_.size(), bytes = aligned(sizeof(Header)) + aligned(sizeof(Kept));
-  waiting_.resize(at + bytes);  // zeros, so that gaps between members compare equal
+  waiting_.resize(at + bytes);  // zeros: gaps between arguments compare equal
   const Header header{[](const std::byte* kept, cudaStream_t stream) {
                         std::apply([&](auto* function, const auto&... values) { function(values..., stream); },
                                    *reinterpret_cast<const Kept*>(kept));
                       },
                       bytes};
   std::memcpy(waiting_.data() + at, &header, sizeof header);
-  new (waiting_.data() + at + aligned(sizeof(Header))) Kept(op, arguments...);
+  auto* const kept = new (waiting_.data() + at + aligned(sizeof(Header))) Kept(op, arguments...);
+  std::apply([](auto&... values) { (clear_gaps(values), ...); }, *kept);
 }
 
 }  // namespace tandem::TANDEM_GPU
